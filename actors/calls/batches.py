@@ -135,11 +135,17 @@ class BatchClient:
         self._bytes, self._last = 0, 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._refreshing, self._has_refreshed = asyncio.Lock(), False
-        self._refreshed = time.time() - MAX_AGE_S
+        # The clock of the day as it was at first: it may be set while a batch is waited for.
+        self._day = time.time() - time.monotonic()
+        self._refreshed = self._now() - MAX_AGE_S
         self._known_batches: set[str] = set()  # names in the store
         self._sent: dict[str, str] = {}  # key -> the batch that contains it
         self._joined: dict[str, dict[str, _Waiting]] = {}
         self._entries: dict[str, BatchEntry] = {}  # of finished batches, not yet asked for
+
+    def _now(self) -> float:
+        """UNIX seconds, on a clock that is never set."""
+        return self._day + time.monotonic()
 
     async def ask(self, key: str, request: Request) -> AdmissionRequest | None:
         """The request to admit a batched call, under limits of its own. None: the call is not
@@ -255,7 +261,7 @@ class BatchClient:
     async def _wait_for(self, batch: str) -> None:
         """Wait for a batch and hand out its results."""
         try:
-            job = await self._wait_until_over(Job(id=batch, status="unknown", created=time.time()))
+            job = await self._wait_until_over(Job(id=batch, status="unknown", created=self._now()))
             if job.full:
                 await asyncio.sleep(self._rules.pauses[1])
                 await self._halve(list(self._forget(batch).values()))
@@ -264,7 +270,7 @@ class BatchClient:
         except Exception as error:
             _fail(self._forget(batch).values(), error)
             return
-        late = job.status == "failed" or time.time() - job.created > self._rules.deadline
+        late = job.status == "failed" or self._now() - job.created > self._rules.deadline
         lost = f"its batch is {job.status} and has no reply to it; {job.why}".rstrip("; ")
         waiting = self._forget(batch)
         self._entries |= {key: entries[key] for key in entries if key not in waiting}
@@ -294,7 +300,7 @@ class BatchClient:
         cancelled = False
         for pause in self._pauses():
             job = await self._state(job)
-            age = time.time() - job.created
+            age = self._now() - job.created
             if job.is_over or age > self._rules.deadline + CANCEL_TIMEOUT_S:
                 return job
             if age > self._rules.deadline and not cancelled:
@@ -345,7 +351,7 @@ class BatchClient:
         """Find the batches of other workers: in the store, and at the endpoint where a worker was
         killed before it recorded its batch.
         """
-        since, now = self._refreshed, time.time()
+        since, now = self._refreshed, self._now()
         names = await asyncio.to_thread(self._store.keys, KIND, since)
         new = [n for n in names if n not in self._known_batches]
         records = [(name, await self._read_record(name)) for name in new]

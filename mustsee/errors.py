@@ -28,12 +28,9 @@ from __future__ import annotations
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus, unquote
-
-if TYPE_CHECKING:
-    from mustsee.calls.usage import BilledTokens
 
 MIN_SECRET_CHARS = 8  # shorter values are not hidden: "none" is a word, not a key
 # USER:PASSWORD@ in an address. Keys of S3 hold slashes; a port is followed by one.
@@ -42,6 +39,19 @@ ACCOUNT = re.compile(
 )
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _secrets: set[str] = set()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BilledTokens:
+    """What a call was billed: its tokens, and US dollars at list price. `tokens_thought`: of
+    `tokens_out`; `tokens_cached`: of `tokens_in`.
+    """
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_thought: int = 0
+    tokens_cached: int = 0
+    usd: float = 0.0
 
 
 class MustseeError(Exception):

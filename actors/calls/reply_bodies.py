@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from mustsee.calls.usage import BilledTokens, Price
-from mustsee.errors import hide_secrets
+from mustsee.calls.usage import Price
+from mustsee.errors import BilledTokens, hide_secrets
 from mustsee.replies.forms import whole_characters
 from mustsee.replies.thinking import SplitReply, split_reasoning
 

@@ -1,18 +1,23 @@
 """Model calls: requests and replies, their cost, and the limits of endpoints.
 
 Recipes and filters ask through `llm`. `actors.calls` applies `limits`, `limit_search`, `quota` and
-`budget`, and writes `call_log` and `restart_log`. `usage` sums up calls for the run record, and
-`image_tokens` prices images.
+`budget`, waits for replies as `reply_waits` says, and writes `call_log` (`call_log_files`,
+`call_log_lines`, `call_log_check`) and `restart_log`. `usage` sums up calls for the run record,
+and `image_tokens` prices images.
 """
 
 __all__ = [
     "budget",
     "call_log",
+    "call_log_check",
+    "call_log_files",
+    "call_log_lines",
     "image_tokens",
     "limit_search",
     "limits",
     "llm",
     "quota",
+    "reply_waits",
     "restart_log",
     "usage",
 ]

@@ -309,15 +309,15 @@ class CallLog:
 
     def _find_missing(self, filesystem: fs.FileSystem, folder: str, own: str | None) -> None:
         """Enter the money that `run.json`, or the replies in a store of its own, know of beyond the
-        call log. If both do, the greater sum counts.
+        call log. If both do, the greater sum counts. A log that was deleted whole counts from zero.
         """
+        paths = list_files(filesystem, f"{folder}/{FOLDER}")
         spent, recorded = self.spent(), read_recorded(filesystem, folder)
         lacks_calls = spent.total.calls < recorded.calls or spent.unanswered < recorded.unanswered
-        if not self._damaged and not lacks_calls:
+        if not paths or (not self._damaged and not lacks_calls):
             return
         missing = recorded.usd - spent.total.usd - self._lost_sums.usd - self._unanswered.usd
         if own is not None:
-            paths = list_files(filesystem, f"{folder}/{FOLDER}")
             missing = max(missing, usd_of_replies(own, {*_ended(filesystem, paths), *self._lost}))
         if missing > self._missing_usd + ROUNDING_USD:
             self._enter({"missing": missing - self._missing_usd})

@@ -65,19 +65,6 @@ def require_price(
 
 
 @dataclass(frozen=True, kw_only=True)
-class BilledTokens:
-    """What a call was billed: its tokens, and US dollars at list price. `tokens_thought`: of
-    `tokens_out`; `tokens_cached`: of `tokens_in`.
-    """
-
-    tokens_in: int = 0
-    tokens_out: int = 0
-    tokens_thought: int = 0
-    tokens_cached: int = 0
-    usd: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
 class CallOutcome:
     """The end of one attempt at a call.
 

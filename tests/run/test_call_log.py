@@ -198,6 +198,15 @@ def test_money_that_a_damaged_log_lacks_counts_once(tmp_path, harm, knows):
         log.keep()
 
 
+def test_a_log_that_was_deleted_counts_from_zero(tmp_path):
+    log = entered(str(tmp_path), ("a", 1.0), end("a"))
+    record = {"llm": {"all_runs": log.spent().plain()}}
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    for file in (tmp_path / FOLDER).iterdir():
+        file.unlink()
+    assert CallLog(str(tmp_path)).usd == 0.0
+
+
 def test_replies_in_a_shared_store_are_not_taken_for_this_folders(tmp_path):
     out, store = str(tmp_path / "out"), str(tmp_path / "shared")
     entered(out, ("a", 1.0), end("a"))

@@ -13,7 +13,8 @@
     ├── BudgetSpent         becomes the `problem` of each unfinished row, not stored; the same
     │   │                   command with a higher `budget_usd` goes on
     │   └── NoCredit        the same; `llm.fallback` takes over where it is set
-    ├── DiskFull            ends the run; what is finished is kept
+    ├── Unwritable          ends the run; what is finished is kept
+    │   └── DiskFull        the same
     └── Unparsed            returns to the model with the reason, at most `tries` times; then BadRow
 
 Any other exception is a bug: in a row it becomes the row's `problem`, with the line of code that
@@ -27,6 +28,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from urllib.parse import quote, quote_plus, unquote
 
@@ -45,11 +47,36 @@ _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _secrets: set[str] = set()
 
 
+@dataclass(frozen=True, kw_only=True)
+class BilledTokens:
+    """What a call was billed: its tokens, and US dollars at list price. `tokens_thought`: of
+    `tokens_out`; `tokens_cached`: of `tokens_in`.
+    """
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_thought: int = 0
+    tokens_cached: int = 0
+    usd: float = 0.0
+
+
 class MustseeError(Exception):
-    """Base of the exceptions below. Its text says what is wrong, where, and what to do."""
+    """Base of the exceptions below. Its text says what is wrong, where, and what to do.
+
+    `usage`: what the model's refused reply cost, where it says so. `sent`: a call was sent, and
+    what it cost is unknown.
+    """
+
+    usage: BilledTokens | None = None
+    sent: bool = False
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(hide_secrets(a) if isinstance(a, str) else a for a in args))
+
+    @property
+    def usd(self) -> float | None:
+        """US dollars of `usage`."""
+        return None if self.usage is None else self.usage.usd
 
 
 class UserError(MustseeError):
@@ -65,19 +92,39 @@ class KeyRefused(UserError):
 
 
 class BadRow(MustseeError):
-    """This row cannot be processed, and would fail again in the same way."""
+    """This row cannot be processed, and would fail again in the same way.
+
+    `usage`, `sent`: as of `MustseeError`.
+    """
+
+    def __init__(
+        self, *args: object, usage: BilledTokens | None = None, sent: bool = False
+    ) -> None:
+        super().__init__(*args)
+        self.usage, self.sent = usage, sent
 
 
 class Transient(MustseeError):
     """A timeout, a lost connection, a rate limit: the same call may succeed later.
 
-    `retry_after`: seconds that the other side asked us to wait; None if it did not.
+    `retry_after`: seconds that the other side asked us to wait; None if it did not. `usage`,
+    `sent`: as of `MustseeError`. `waited`: seconds after which the reply was waited for no longer;
+    0 where something else failed.
     """
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        retry_after: float | None = None,
+        *,
+        usage: BilledTokens | None = None,
+        sent: bool = False,
+        waited: float = 0.0,
+    ) -> None:
         super().__init__(message, retry_after)
         self.message = hide_secrets(message)
         self.retry_after = retry_after
+        self.usage, self.sent, self.waited = usage, sent, waited
 
     def __str__(self) -> str:
         return self.message
@@ -99,7 +146,11 @@ class NoCredit(BudgetSpent):
     """The endpoint's account has no credit left."""
 
 
-class DiskFull(MustseeError):
+class Unwritable(MustseeError):
+    """The store cannot be written. A reply that is to be stored is kept for another attempt."""
+
+
+class DiskFull(Unwritable):
     """The disk of the store is full."""
 
 

@@ -14,6 +14,7 @@ import functools
 import hashlib
 import json
 import os
+import stat
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -25,7 +26,7 @@ import pyarrow as pa
 import xxhash
 from pyarrow import fs
 
-from mustsee.errors import ACCOUNT, DiskFull, MustseeError, UserError, secrets_in
+from mustsee.errors import ACCOUNT, DiskFull, MustseeError, Unwritable, UserError, secrets_in
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 MAGIC = b"mustsee\1"  # the first bytes of an object, before the checksum
@@ -36,6 +37,12 @@ DAMAGED = "damaged"  # the folder of damaged objects
 # the run.
 UNREADABLE_ERRNO = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
 MAX_DAMAGED = 100  # objects kept in DAMAGED; a further one is deleted
+SPECIAL_FILES = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
 _ONE_THREAD = pa.ipc.IpcReadOptions(use_threads=False)  # rows are too small to gain from threads
 
 
@@ -43,7 +50,7 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
     """Return the filesystem of a path, and the path within it.
 
     Takes a local path or an `s3://` or `gs://` address, whose spaces and non-ASCII letters need no
-    escape. Raises UserError.
+    escape. Raises UserError, also for a pipe or a device.
     """
     secrets_in(path)  # s3://KEY:SECRET@bucket
     if path.startswith(("http://", "https://")):
@@ -61,7 +68,22 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
             raise UserError(
                 f"cannot open {path!r}: {error}; use a local path, s3://bucket/... or gs://bucket/..."
             ) from error
-    return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(path))
+    place = os.path.abspath(os.path.expanduser(path))
+    refuse_special(place)
+    return fs.LocalFileSystem(), place
+
+
+def refuse_special(path: str) -> None:
+    """Raise UserError if a local path, or what it links to, is a pipe, a device or a socket: to
+    open one may wait for ever, and to read one may never end.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):  # whoever opens it says what is wrong
+        return
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        kind = SPECIAL_FILES.get(stat.S_IFMT(mode), "neither a file nor a folder")
+        raise UserError(f"{path!r} is {kind}: it is not read; give a file or a folder")
 
 
 def address_of(path: str, root: str) -> str:
@@ -219,6 +241,8 @@ class Store:
 
     def _read(self, kind: str, key: str) -> memoryview | None:
         path = self._path(kind, key)
+        if self._local:
+            refuse_special(path)
         try:
             with open(path, "rb") if self._local else self._place[0].open_input_file(path) as file:
                 value = file.read()
@@ -253,8 +277,8 @@ class Store:
             self.on_damage(StoreDamage(path.removeprefix(f"{root}/"), reason))
 
     def put(self, kind: str, key: str, value: bytes) -> None:
-        """Store a value. Raises DiskFull when the disk is full, MustseeError when the store cannot
-        be written.
+        """Store a value. Raises DiskFull when the disk is full, Unwritable when the store cannot be
+        written otherwise.
         """
         filesystem, path = self._place[0], self._path(kind, key)
         header = _header(kind, key, value)
@@ -282,8 +306,9 @@ class Store:
                     f"{message}free some space and run the same command again: what is finished is "
                     "kept"
                 ) from error
-            raise MustseeError(
-                f"{message}check that the folder exists and is writable, or set store="
+            raise Unwritable(
+                f"{message}check that the folder exists, is writable and its disk sound, or set "
+                "store=; what is finished is kept"
             ) from error
 
     def has(self, kind: str) -> bool:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from mustsee.errors import UserError
-from mustsee.store import address_of, resolve
+from mustsee.store import address_of, refuse_special, resolve
 
 BATCH_ROWS = 4096  # rows of a Parquet file that are in memory as plain values
 TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})
@@ -50,6 +50,8 @@ def parts(table: Path) -> list[Path]:
 def rows_of(filesystem: fs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
     """Return the rows of a table, unchanged. Empty cells of a `.csv` are None. Raises UserError."""
     suffix = suffix_of(path)
+    if isinstance(filesystem, fs.LocalFileSystem):
+        refuse_special(path)
     try:
         data = filesystem.open_input_file(path).read()
         if suffix == "parquet":

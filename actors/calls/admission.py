@@ -33,7 +33,7 @@ class AdmissionRequest:
     def cost(self) -> CallCost:
         return CallCost(
             model=self.model, prompt=self.prompt, usd=self.usd, usd_in=self.usd_in,
-            tokens_in=self.tokens_in,
+            tokens_in=self.tokens_in, tokens_out=self.tokens_out,
         )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from actors.calls.endpoint import CallEstimate
 from actors.calls.parameters import EndpointParameters
 from actors.part import capabilities_of, models_of
 from mustsee.calls.llm import Reply, Request
-from mustsee.errors import Transient, UserError
+from mustsee.errors import BadRow, Transient, UserError
 from mustsee.store import Store, digest
 
 KIND = "batches"  # the store's folder of batches that were sent
@@ -138,11 +138,17 @@ class BatchClient:
         self._bytes, self._last = 0, 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._refreshing, self._has_refreshed = asyncio.Lock(), False
-        self._refreshed = time.time() - MAX_AGE_S
+        # The clock of the day as it was at first: it may be set while a batch is waited for.
+        self._day = time.time() - time.monotonic()
+        self._refreshed = self._now() - MAX_AGE_S
         self._known_batches: set[str] = set()  # names in the store
         self._sent: dict[str, str] = {}  # key -> the batch that contains it
         self._joined: dict[str, dict[str, _Waiting]] = {}
         self._entries: dict[str, BatchEntry] = {}  # of finished batches, not yet asked for
+
+    def _now(self) -> float:
+        """UNIX seconds, on a clock that is never set."""
+        return self._day + time.monotonic()
 
     async def ask(self, key: str, request: Request) -> AdmissionRequest | None:
         """The request to admit a batched call, under limits of its own. None: the call is not
@@ -184,9 +190,13 @@ class BatchClient:
                 raise self._chat.connection.refusal(entry.status, entry.body, sent=sent)
             self._chat.connection.check_reply(entry.body, sent)
             reply = self._chat.read(request, entry.body)
-        except ParameterRefused as error:  # the next batch is sent without it
-            await self._chat.parameters.learn(error)
-            raise Transient(str(error)) from None
+        except (BadRow, Transient) as error:
+            if usage := error.usage:
+                error.usage = replace(usage, usd=usage.usd * self._rules.price)
+            if not isinstance(error, ParameterRefused):
+                raise
+            await self._chat.parameters.learn(error)  # the next batch is sent without it
+            raise Transient(str(error), usage=error.usage) from None
         return replace(reply, usd=reply.usd * self._rules.price, batched=True)
 
     async def _wait_in_batch(self, key: str, request: Request) -> BatchEntry | None:
@@ -256,7 +266,7 @@ class BatchClient:
     async def _wait_for(self, batch: str) -> None:
         """Wait for a batch and hand out its results."""
         try:
-            job = await self._wait_until_over(Job(id=batch, status="unknown", created=time.time()))
+            job = await self._wait_until_over(Job(id=batch, status="unknown", created=self._now()))
             if job.full:
                 await asyncio.sleep(self._rules.pauses[1])
                 await self._halve(list(self._forget(batch).values()))
@@ -265,7 +275,7 @@ class BatchClient:
         except Exception as error:
             _fail(self._forget(batch).values(), error)
             return
-        late = job.status == "failed" or time.time() - job.created > self._rules.deadline
+        late = job.status == "failed" or self._now() - job.created > self._rules.deadline
         lost = f"its batch is {job.status} and has no reply to it; {job.why}".rstrip("; ")
         waiting = self._forget(batch)
         self._entries |= {key: entries[key] for key in entries if key not in waiting}
@@ -295,7 +305,7 @@ class BatchClient:
         cancelled = False
         for pause in self._pauses():
             job = await self._state(job)
-            age = time.time() - job.created
+            age = self._now() - job.created
             if job.is_over or age > self._rules.deadline + CANCEL_TIMEOUT_S:
                 return job
             if age > self._rules.deadline and not cancelled:
@@ -346,7 +356,7 @@ class BatchClient:
         """Find the batches of other workers: in the store, and at the endpoint where a worker was
         killed before it recorded its batch.
         """
-        since, now = self._refreshed, time.time()
+        since, now = self._refreshed, self._now()
         names = await asyncio.to_thread(self._store.keys, KIND, since)
         new = [n for n in names if n not in self._known_batches]
         records = [(name, await self._read_record(name)) for name in new]

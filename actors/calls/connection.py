@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from actors.calls.endpoint import Endpoint
+from actors.calls.reply_bodies import parse_bill
 from mustsee.calls.endpoint_errors import (
     MAX_MESSAGE_CHARACTERS,
     UNKNOWN_STATUS,
@@ -88,12 +89,13 @@ class Connection:
             if is_html(raw):
                 raise await self._html() from None
             reason = hide_secrets(str(error))[:MAX_MESSAGE_CHARACTERS]
-            raise Transient(f"{self.place}: unparseable reply: {reason}") from None
+            raise Transient(f"{self.place}: unparseable reply: {reason}", sent=True) from None
         self._answered = True
         self.check_reply(reply, sent)
         if not isinstance(reply, Mapping):
             raise Transient(
-                f"{self.place}: the reply is not a JSON object: {hide_secrets(str(reply))[:80]!r}"
+                f"{self.place}: the reply is not a JSON object: {hide_secrets(str(reply))[:80]!r}",
+                sent=True,
             )
         return reply
 
@@ -103,7 +105,7 @@ class Connection:
         if found is not None:
             error = read_error(found)
             status = error.status or (400 if error.moderated else UNKNOWN_STATUS)
-            raise self.refusal(status, found, sent=sent)
+            raise self._with_bill(self.refusal(status, found, sent=sent), reply)
 
     async def request(
         self,
@@ -142,21 +144,30 @@ class Connection:
                 wait = None if status < 400 else retry_after_s(headers)
                 self.quotas = quotas_in(headers)
         except TimeoutError as error:
-            raise Transient(f"{self.place}: no answer within {seconds:g} s") from error
+            message = f"{self.place}: no answer within {seconds:g} s"
+            raise Transient(message, sent=_was_read(body_file), waited=seconds) from error
         except aiohttp.ClientError as error:
-            raise Transient(f"{self.place}: {type(error).__name__}: {error}") from None
+            reason = f"{self.place}: {type(error).__name__}: {error}"
+            raise Transient(reason, sent=_was_read(body_file)) from None
         except ValueError as error:  # too large, or damaged
-            raise Transient(f"{self.place}: {error}") from None
+            raise Transient(f"{self.place}: {error}", sent=True) from None
         if status in missing:
             return None
         if status >= 400:
-            raise self.refusal(status, _error(raw), wait, sent)
+            body = _error(raw)
+            raise self._with_bill(self.refusal(status, body, wait, sent), body)
         return raw
 
     def redirect_error(self, status: int, location: str | None) -> UserError:
         """The error of a redirect, which is not followed."""
         target = redirect_target(self.endpoint.base_url, location)
         return UserError(f"{self.place}: {redirect_message(status, target)} with base_url=")
+
+    def _with_bill(self, error: Exception, body: Any) -> Exception:
+        """The error, with what the body of its reply says the call cost."""
+        if isinstance(error, Transient | BadRow) and isinstance(body, Mapping):
+            error.usage = parse_bill(body, self.endpoint.price)
+        return error
 
     async def _html(self) -> Exception:
         """The error of an HTML page in place of a reply: Transient if the endpoint has answered
@@ -296,6 +307,11 @@ async def _read(response: ClientResponse, most: int) -> bytes:
     async for piece in response.content.iter_any():
         unpacker.add(piece)
     return unpacker.body()
+
+
+def _was_read(body: io.BytesIO | FormData | None) -> bool:
+    """Whether any of a body was read in order to be sent; of a form, it is not known."""
+    return not isinstance(body, io.BytesIO) or body.closed or body.tell() > 0
 
 
 def _error(raw: bytes) -> Any:

@@ -67,7 +67,7 @@ class Coordinator:
         store: str | None = None,
     ) -> None:
         self._other_runs = other_runs.OtherRuns(store, run)
-        self._limit, self._clock, self._log_place = budget_usd, clock, (out, run)
+        self._limit, self._clock, self._log_place = budget_usd, clock, (out, run, store)
         self._rates: dict[str, Rates] = {}
         self._calls_in_flight: dict[str, _Flight] = {}
         self._orphaned: set[str] = set()  # senders whose worker died
@@ -309,6 +309,8 @@ class Coordinator:
 
     def snapshot(self) -> Snapshot:
         """The present counters."""
+        if self.call_log.local:
+            self.call_log.keep()  # and syncs the last entries of calls that have ended
         seconds_held, now = Counter[str](), self._clock()
         for rates in self._rates.values():
             seconds_held.update(rates.held_seconds)

@@ -32,8 +32,9 @@ from actors.calls.sender import Sender, SenderDied
 from actors.part import LlmConfig
 from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.calls.quota import Quota
+from mustsee.calls.reply_waits import ReplyWaits
 from mustsee.calls.usage import CallOutcome
-from mustsee.errors import BudgetSpent, Busy, DiskFull, NoAnswer, Transient
+from mustsee.errors import BudgetSpent, Busy, NoAnswer, Transient, Unwritable
 from mustsee.schemas import dump, load
 from mustsee.store import Store
 
@@ -124,6 +125,7 @@ class Gateway:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
         self._call_seconds: dict[str, float] = {}  # durations of calls that were answered
+        self._waits = ReplyWaits(meter.endpoint.timeout if meter is not None else math.inf)
         self._last_error = "none"
         self._reported_quotas: Mapping[str, Quota] = {}
 
@@ -220,10 +222,10 @@ class Gateway:
         began = time.monotonic()
         try:
             reply = await self._retry(key, request)
-        except DiskFull:  # not a failed call: the sender still has the paid reply to store
+        except Unwritable:  # not a failed call: the sender still has the paid reply to store
             raise
-        except Exception:
-            await self._client.report(self._entry("failed", key, request))
+        except Exception as error:
+            await self._client.report(self._entry("failed", key, request).billed_by(error))
             raise
         if reply.cached:
             await self._client.report(self._entry("cached", key, request, reply))
@@ -240,15 +242,17 @@ class Gateway:
     async def _retry(self, key: str, request: Request) -> Reply:
         """Make the call, with up to `attempts` failures; refusals for overload are not counted."""
         endpoint = self._meter.endpoint if self._meter is not None else None
-        failures = tries = 0
+        failures = tries = timeouts = 0
         while True:
             try:
                 if reply := await self._complete_by_batch(key, request):
                     return reply
                 async with self._room:
-                    return await self._attempt(key, request)
+                    return await self._attempt(key, self._waits.lengthen(request, timeouts))
             except Transient as error:
                 refused, tries = isinstance(error, Busy), tries + 1
+                timeouts += error.waited > 0
+                self._waits.record_timeout(request.prompt, error.waited)
                 failures += not refused
                 retry_after = error.retry_after
                 if (
@@ -259,8 +263,9 @@ class Gateway:
                 ):
                     raise
                 self._last_error = str(error)
-                sender_died = isinstance(error, SenderDied)  # whether it was billed is unknown
-            entry = self._entry("refused" if refused else "retry", key, request)
+                entry = self._entry("refused" if refused else "retry", key, request)
+                entry = entry.billed_by(error)
+                sender_died = isinstance(error, SenderDied)  # the coordinator notices that itself
             if not sender_died:
                 await self._client.report(
                     replace(entry, retry_after=retry_after, said=self._last_error)
@@ -297,10 +302,11 @@ class Gateway:
         if self._sender is not None:
             number = self._model_number
             reply, self._call_seconds[key] = await self._sender.complete(number, key, request)
-            return reply
-        began = time.monotonic()
-        reply = await self._llm.complete(request)
-        self._call_seconds[key] = time.monotonic() - began
+        else:
+            began = time.monotonic()
+            reply = await self._llm.complete(request)
+            self._call_seconds[key] = time.monotonic() - began
+        self._waits.record_answer(request.prompt, self._call_seconds[key])
         return reply
 
     async def _wait_for_grant(self, ask: AdmissionRequest) -> Reply | None:

@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from mustsee.errors import hide_secrets
+from mustsee.calls.usage import Price
+from mustsee.errors import BilledTokens, hide_secrets
 from mustsee.replies.forms import whole_characters
 from mustsee.replies.thinking import SplitReply, split_reasoning
 
@@ -62,6 +63,41 @@ def parse_tokens(value: Any) -> int | None:
     """A number of tokens; None for any other value."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return int(value) if is_number and 0 <= value <= MAX_TOKENS else None
+
+
+def parse_bill(body: Mapping[str, Any], price: Price) -> BilledTokens | None:
+    """What the body of any reply says it cost, also of an error or a reply that is refused; None if
+    it does not say how many tokens went in.
+    """
+    usage = parse_object(body.get("usage"))
+    tokens_in, tokens_out = parse_counts(usage)
+    if tokens_in is None:
+        return None
+    cached = min(parse_cached(usage), tokens_in)
+    return BilledTokens(
+        tokens_in=tokens_in,
+        tokens_out=tokens_out or 0,
+        tokens_cached=cached,
+        usd=price.usd(tokens_in, tokens_out or 0, cached),
+    )
+
+
+def parse_counts(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """The tokens in and out of a `usage`, where it says them; no tokens in is not a count, because
+    every prompt has some. Gemini counts reasoning only in the total.
+    """
+    tokens_in = parse_tokens(usage.get("prompt_tokens"))
+    if not tokens_in:
+        return None, None
+    tokens_out = parse_tokens(usage.get("completion_tokens"))
+    beyond = (parse_tokens(usage.get("total_tokens")) or 0) - tokens_in
+    return tokens_in, max(tokens_out or 0, beyond) or tokens_out
+
+
+def parse_cached(usage: Mapping[str, Any]) -> int:
+    """The tokens in of a `usage` that came from the endpoint's cache."""
+    details = parse_object(usage.get("prompt_tokens_details"))
+    return parse_tokens(details.get("cached_tokens")) or 0
 
 
 def parse_object(value: Any) -> Mapping[str, Any]:

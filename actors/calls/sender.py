@@ -209,7 +209,9 @@ class Sender:
             if ended.reply is not None:
                 future.set_result((ended.reply, ended.seconds))
             else:
-                future.set_exception(ended.error or SenderDied("the call ended without a reply"))
+                future.set_exception(
+                    ended.error or SenderDied("the call ended without a reply", sent=True)
+                )
 
     async def _reconnect(self) -> None:
         address = await self._address()
@@ -222,5 +224,7 @@ class Sender:
         self._pipe = None
         for future in self._calls.values():
             if not future.done():
-                future.set_exception(SenderDied("the process that makes the calls was killed"))
+                future.set_exception(
+                    SenderDied("the process that makes the calls was killed", sent=True)
+                )
         self._calls.clear()

@@ -29,7 +29,7 @@ from actors.calls.sender import (
     SenderStarted,
 )
 from mustsee.calls.llm import Llm, Reply
-from mustsee.errors import DiskFull, MustseeError
+from mustsee.errors import MustseeError, Unwritable
 from mustsee.store import Store, is_local, resolve
 
 STORE_THREADS = 16  # threads that store replies
@@ -40,8 +40,8 @@ MAX_GATHER_S = 0.05
 RECONNECT_AFTER_S = 1.0  # seconds before another attempt at a liveness connection
 # Bytes reserved on the store's disk for replies that arrive when it is full; a file takes 4 kB.
 RESERVED_BYTES = 4 << 20
-DISK_FULL_RETRY_S = 60.0  # seconds of attempts to store on a full disk after the worker has ended
-DISK_FULL_PAUSE_S = 0.5  # seconds between two of these attempts
+RETRY_S = 60.0  # seconds of attempts to store what could not be written, after the worker has ended
+RETRY_PAUSE_S = 0.5  # seconds between two of these attempts
 # The end of a call, the key and the reply to be stored, and the seconds that the call took.
 UnstoredReply = tuple[CallEnded, str, Reply, float]
 
@@ -62,8 +62,8 @@ class SenderProcess:
         self._call_seconds = 0.0  # moving average of the duration of a call
         self._liveness: LivenessConnection | None = None
         self._reserve: DiskReserve | None = None
-        self._full: DiskFull | None = None
-        self._unsaved: list[UnstoredReply] = []  # replies that did not fit on the disk
+        self._unwritable: Unwritable | None = None
+        self._unsaved: list[UnstoredReply] = []  # replies that could not be written
         self._over = loop.create_future()
         self._worker_ended = False
 
@@ -119,17 +119,17 @@ class SenderProcess:
 
     def _end_if_done(self) -> None:
         if self._worker_ended and not self._in_flight and not self._over.done():
-            self._save(self._loop.time() + DISK_FULL_RETRY_S)
+            self._save(self._loop.time() + RETRY_S)
 
     def _save(self, deadline: float) -> None:
-        """Store the replies that did not fit on the disk, until `deadline`; then the process
+        """Store the replies that could not be written, until `deadline`; then the process
         ends.
         """
         if self._reserve is not None:
             self._reserve.release()
         self._unsaved = _store_again(self._store, self._unsaved)
         if self._unsaved and self._loop.time() < deadline:
-            self._loop.call_later(DISK_FULL_PAUSE_S, self._save, deadline)
+            self._loop.call_later(RETRY_PAUSE_S, self._save, deadline)
         else:
             self._over.set_result(None)
 
@@ -140,8 +140,8 @@ class SenderProcess:
         llm, room = self._models[call.model]
         try:
             async with room:
-                if self._full is not None:  # its reply could not be stored, so it is not sent
-                    raise MustseeError(str(self._full))
+                if self._unwritable is not None:  # its reply could not be stored, so it is not sent
+                    raise MustseeError(str(self._unwritable))
                 began = self._loop.time()
                 reply = await llm.complete(call.request)
         except Exception as error:
@@ -170,8 +170,8 @@ class SenderProcess:
 
     def _report_stored(self, ended: Sequence[tuple[UnstoredReply, CallEnded]]) -> None:
         for reply, each in ended:
-            if isinstance(each.error, DiskFull):  # this ends the run
-                self._full = each.error
+            if isinstance(each.error, Unwritable):  # this ends the run
+                self._unwritable = each.error
                 self._unsaved.append(reply)
             self._report(each)
 

@@ -20,6 +20,9 @@ from actors.calls.parameters import EndpointParameters
 from actors.calls.reply_bodies import (
     UNREADABLE,
     is_filtered,
+    parse_bill,
+    parse_cached,
+    parse_counts,
     parse_logprobs,
     parse_message,
     parse_model,
@@ -217,7 +220,11 @@ class OpenAIChat:
         truncated or unparseable body is Transient; a filtered or too long request is BadRow. A
         model that declines gives a reply with finish "refusal".
         """
-        completion = await self.parameters.send(self._post, lambda: self.body(request))
+
+        async def post(body: Mapping[str, Any]) -> Mapping[str, Any]:
+            return await self.connection.post("/chat/completions", body, request.wait)
+
+        completion = await self.parameters.send(post, lambda: self.body(request))
         reply = self.read(request, completion)
         left_out = self._left_out(request)
         return replace(reply, left_out=left_out) if left_out else reply
@@ -236,9 +243,6 @@ class OpenAIChat:
             return
         with suppress(Unparsed):  # A reply that is invalid JSON tried to keep to the schema.
             self._structured = find_json(reply, request.form.get("required", ())) is not None
-
-    async def _post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        return await self.connection.post("/chat/completions", body)
 
     def body(self, request: Request) -> dict[str, Any]:
         """The JSON body of a request, without what the endpoint refuses."""
@@ -285,6 +289,14 @@ class OpenAIChat:
 
     def read(self, request: Request, completion: Mapping[str, Any]) -> Reply:
         """Parse the body of a reply; returns and raises as `complete`."""
+        try:
+            return self._parse(request, completion)
+        except (BadRow, Transient) as error:  # the reply may be billed all the same
+            error.usage = parse_bill(completion, self.connection.endpoint.price)
+            error.sent = error.usage is None and not completion.get("error")
+            raise
+
+    def _parse(self, request: Request, completion: Mapping[str, Any]) -> Reply:
         where = self.connection.place
         try:
             choice = completion["choices"][0]
@@ -323,26 +335,20 @@ class OpenAIChat:
         self, request: Request, completion: Mapping[str, Any], thoughts: str, text: str
     ) -> _TokensUsed:
         """Tokens as the endpoint counts them, or estimated by characters where it gives no valid
-        number. Gemini counts reasoning only in the total.
+        number.
         """
         usage = parse_object(completion.get("usage"))
-        tokens_in = parse_tokens(usage.get("prompt_tokens"))
-        tokens_out = parse_tokens(usage.get("completion_tokens"))
+        tokens_in, tokens_out = parse_counts(usage)
         self._check_videos_counted(request, tokens_in)
         if tokens_in is None:
             tokens_in = round(self._config.estimate(request).tokens_in)
-            tokens_out = None
-        else:
-            beyond = (parse_tokens(usage.get("total_tokens")) or 0) - tokens_in
-            tokens_out = max(tokens_out or 0, beyond) or tokens_out
         if tokens_out is None:
             tokens_out = round((len(thoughts) + len(text)) / CHARACTERS_PER_TOKEN)
         details = parse_object(usage.get("completion_tokens_details"))
         thought = parse_tokens(details.get("reasoning_tokens"))
         if thought is None:
             thought = round(tokens_out * len(thoughts) / max(1, len(thoughts) + len(text)))
-        cached = parse_tokens(parse_object(usage.get("prompt_tokens_details")).get("cached_tokens"))
-        return _TokensUsed(tokens_in, tokens_out, thought, min(cached or 0, tokens_in))
+        return _TokensUsed(tokens_in, tokens_out, thought, min(parse_cached(usage), tokens_in))
 
     def _check_videos_counted(self, request: Request, tokens_in: int | None) -> None:
         """Raise UserError if the tokens counted are too few for the videos sent: some endpoints

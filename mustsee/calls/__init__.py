@@ -1,13 +1,17 @@
 """Model calls: requests and replies, their cost, and the limits of endpoints.
 
 Recipes and filters ask through `llm`. `actors.calls` applies `limits`, `limit_search`, `quota` and
-`budget`, writes `call_log` and `restart_log`, and reads what endpoints answer by `endpoint_errors`
-and `refusals`. `usage` sums up calls for the run record, and `image_tokens` prices images.
+`budget`, waits for replies as `reply_waits` says, reads what endpoints answer by `endpoint_errors`
+and `refusals`, and writes `call_log` (`call_log_files`, `call_log_lines`, `call_log_check`) and
+`restart_log`. `usage` sums up calls for the run record, and `image_tokens` prices images.
 """
 
 __all__ = [
     "budget",
     "call_log",
+    "call_log_check",
+    "call_log_files",
+    "call_log_lines",
     "endpoint_errors",
     "image_tokens",
     "limit_search",
@@ -15,6 +19,7 @@ __all__ = [
     "llm",
     "quota",
     "refusals",
+    "reply_waits",
     "restart_log",
     "usage",
 ]

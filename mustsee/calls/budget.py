@@ -3,8 +3,13 @@
 The estimate is a formula (characters, the tiles of an image, the longest reply), but endpoints bill
 by rules of their own: some thirty times as much for an image. So each call's bill is compared with
 its estimate, by model and prompt, and an upper quantile of these ratios corrects the money reserved
-for the next call. Until there are bills, few calls are in flight at once. The bills then exceed the
-budget by at most one call of each model.
+for the next call. Until there are bills, few calls are in flight at once.
+
+Bills may also jump: a new price, another model behind a name, thinking that is switched on. No
+earlier bill shows that, and every call in flight is then as dear. So a second bound counts each
+call in flight with the dearest bill that is possible (`CallCost.dearest`): another one starts only
+while these would fit into what is left. Fewer calls are in flight as the end nears, and the bills
+exceed the budget by at most one call.
 """
 
 from __future__ import annotations
@@ -20,23 +25,40 @@ MIN_MARGIN = 1.25  # factor on the quantile, for calls that are in flight togeth
 FIRST_MARGIN = 8.0  # added to the margin, divided by the calls that were billed as expected
 SLOW_START = 4  # calls in flight for each call that was billed as expected
 ROUNDING_USD = 1e-12  # dollars
+JUMP = 100.0  # times its estimate: what a call may be billed once bills jump, but at most the
+# price of the longest call: so many tokens in, and as many out as models write with their thoughts.
+LONGEST_IN, LONGEST_OUT = 200_000, 131_072
 
 Pair = tuple[str, str]  # model and prompt
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallCost:
-    """The most that a call may cost by its estimate: `usd`, with `usd_in` of it for `tokens_in`."""
+    """The most that a call may cost by its estimate: `usd`, with `usd_in` of it for `tokens_in` and
+    the rest for `tokens_out`.
+    """
 
     model: str = ""
     prompt: str = ""
     usd: float = 0.0
     usd_in: float = 0.0
     tokens_in: float = 0.0
+    tokens_out: float = 0.0
 
     @property
     def pair(self) -> Pair:
         return self.model, self.prompt
+
+    @property
+    def dearest(self) -> float:
+        """Dollars of the call if bills jump: `JUMP` times the estimate, or the longest call at list
+        price where that is less.
+        """
+        jumped = JUMP * self.usd
+        if self.tokens_in <= 0 or self.tokens_out <= 0:
+            return jumped
+        per_token = self.usd_in / self.tokens_in, (self.usd - self.usd_in) / self.tokens_out
+        return max(self.usd, min(jumped, LONGEST_IN * per_token[0] + LONGEST_OUT * per_token[1]))
 
 
 @dataclass
@@ -128,11 +150,12 @@ class HeldAmount:
     """The money reserved for a call in flight.
 
     `usd`: the reserve. `expected`: the most that it should cost by earlier bills; None without any.
-    `bare`: reserved without a margin.
+    `bare`: reserved without a margin. `dearest`: the dearest bill that is possible.
     """
 
     cost: CallCost
     usd: float
+    dearest: float = 0.0
     expected: float | None = None
     bare: bool = False
 
@@ -150,7 +173,7 @@ class Budget:
     def __init__(self, limit: float | None, history: BillingHistory) -> None:
         self._limit, self._history = limit, history
         self._reserves: dict[str, HeldAmount] = {}
-        self._reserved = 0.0
+        self._reserved = self._at_risk = 0.0
         self._bare = Counter[str]()
         self._in_flight = Counter[Pair]()
 
@@ -160,7 +183,8 @@ class Budget:
         """Return the reserve for a call that may start, with `spent` dollars already gone.
 
         "hold": it must wait for calls in flight. "spent": the budget does not allow it. `batched`:
-        it is sent in a batch, whose calls are answered together.
+        it is sent in a batch, whose calls are answered together; the bound on jumps does not count
+        them, or nothing else could start for as long as a batch takes.
         """
         if self._limit is None or cost.usd <= 0:
             return NOTHING
@@ -170,14 +194,19 @@ class Budget:
         left = self._limit - spent
         if left <= 0 or minimum > left + ROUNDING_USD:
             return "spent"
+        if self._at_risk > left and not batched:
+            return "hold"
+        dearest = 0.0 if batched else max(cost.dearest, minimum)
         free = left - self._reserved
         expected = self._history.cost_with_margin(cost)
         has_slot = self._in_flight[cost.pair] < SLOW_START * billed.kept or batched
         if has_slot and expected <= free + ROUNDING_USD:
-            return HeldAmount(cost=cost, usd=expected, expected=expected)
+            return HeldAmount(cost=cost, usd=expected, expected=expected, dearest=dearest)
         if not self._bare[cost.model] and minimum <= free + ROUNDING_USD:
-            usd = max(minimum, min(self._history.likely_cost(cost), free))
-            return HeldAmount(cost=cost, usd=usd, expected=None if is_new else expected, bare=True)
+            usd, known = max(minimum, min(self._history.likely_cost(cost), free)), not is_new
+            return HeldAmount(
+                cost=cost, usd=usd, expected=expected if known else None, bare=True, dearest=dearest
+            )
         return "hold"
 
     def resume(self, cost: CallCost) -> HeldAmount:
@@ -191,6 +220,7 @@ class Budget:
             return
         self._reserves[key] = reserve
         self._reserved += reserve.usd
+        self._at_risk += reserve.dearest
         self._bare[reserve.cost.model] += reserve.bare
         self._in_flight[reserve.cost.pair] += 1
 
@@ -200,6 +230,7 @@ class Budget:
         if reserve is None:
             return None
         self._reserved = self._reserved - reserve.usd if self._reserves else 0.0
+        self._at_risk = self._at_risk - reserve.dearest if self._reserves else 0.0
         self._bare[reserve.cost.model] -= reserve.bare
         self._in_flight[reserve.cost.pair] -= 1
         return reserve.expected

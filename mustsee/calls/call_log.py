@@ -4,36 +4,36 @@ All runs of an `out=` write to `<out>/call_log/`, each run to files of its own, 
 covers all of them and the money spent survives a kill. A call without an end was sent, but its
 reply is unknown: it counts with the most that it may have cost.
 
-On a local disk entries are appended without a sync, which survives a killed process but not a
-failing machine. On an object store the current file is rewritten whole until it is large. The
-coordinator of a run that restarts under the same name continues its files. Each entry carries a
-checksum. The entries also show what calls were billed against their estimates
+On a local disk entries are appended, which survives a killed process, and synced about once a
+second, so that a machine that fails loses the entries of the last second. On an object store the
+current file is rewritten whole until it is large. The coordinator of a run that restarts under the
+same name continues its files. Each entry carries a checksum; where damaged ones were skipped, or
+`run.json` knows of more calls, the money that is missing is found (`mustsee.calls.call_log_check`)
+and entered once. The entries also show what calls were billed against their estimates
 (`mustsee.calls.budget`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
-import xxhash
 from pyarrow import fs
 
 from mustsee.calls.budget import BillingHistory, CallCost, Pair
+from mustsee.calls.call_log_check import ROUNDING_USD, is_own, read_recorded, usd_of_replies
+from mustsee.calls.call_log_files import ENDING, RunFile, list_files, read_content
+from mustsee.calls.call_log_lines import read_lines, write_line
 from mustsee.calls.usage import CallCounts, CallOutcome, UsageTotals
-from mustsee.errors import MustseeError
 from mustsee.store import resolve
 
 FOLDER = "call_log"
 START_FORMAT = "%Y%m%dT%H%M%S%f"  # of a run's start, in its name
-# A file on an object store is rewritten with each entry, so a new one begins at this size.
-LARGE_FILE_BYTES = 1 << 20
 UNWRITTEN_FIELDS = ("account", "said", "quotas")  # they concern limits, not money
 DEFAULTS = {f.name: f.default for f in fields(CallOutcome)}
 COSTS = [f.name for f in fields(CallCost)]
@@ -45,6 +45,9 @@ class Spent:
 
     `runs`: runs that made calls. `by_stage`: dollars. `unknown`: calls sent without a known reply.
     `unknown_usd`: the most that these may have cost, by the bills of their model and prompt.
+    `unanswered`, `unanswered_usd`: the same of calls that timed out, or whose connection was lost.
+    `damaged`: lines of the call log that were skipped, and files without any. `missing_usd`: the
+    dollars that it lacks, by `run.json` and the store's replies.
     """
 
     runs: int = 0
@@ -52,6 +55,10 @@ class Spent:
     by_stage: Mapping[str, float] = field(default_factory=dict[str, float])
     unknown: int = 0
     unknown_usd: float = 0.0
+    unanswered: int = 0
+    unanswered_usd: float = 0.0
+    damaged: int = 0
+    missing_usd: float = 0.0
 
     def plain(self) -> dict[str, Any]:
         counts = self.total.plain()
@@ -62,6 +69,10 @@ class Spent:
             "by_stage": {name: round(usd, 8) for name, usd in sorted(self.by_stage.items())},
             "unknown": self.unknown,
             "unknown_usd": round(self.unknown_usd, 8),
+            "unanswered": self.unanswered,
+            "unanswered_usd": round(self.unanswered_usd, 8),
+            "damaged": self.damaged,
+            "missing_usd": round(self.missing_usd, 8),
         }
 
 
@@ -73,6 +84,29 @@ class SentCall:
     by: str = ""
 
 
+class CostSums:
+    """Calls whose bill is unknown, and what they are likely to have cost by present bills."""
+
+    def __init__(self, history: BillingHistory) -> None:
+        self._history = history
+        self._sums: dict[Pair, tuple[int, CallCost]] = {}
+
+    def add(self, cost: CallCost, calls: int) -> None:
+        """Add calls of this cost; with `calls` below 0, take them away."""
+        before, total = self._sums.pop(cost.pair, (0, replace(cost, usd=0.0, usd_in=0.0)))
+        if before + calls:
+            usd, usd_in = total.usd + calls * cost.usd, total.usd_in + calls * cost.usd_in
+            self._sums[cost.pair] = before + calls, replace(total, usd=usd, usd_in=usd_in)
+
+    @property
+    def calls(self) -> int:
+        return sum(calls for calls, _ in self._sums.values())
+
+    @property
+    def usd(self) -> float:
+        return sum(self._history.likely_cost(cost) for _, cost in self._sums.values())
+
+
 def run_name(out: str | None = None, now: datetime | None = None) -> str:
     """Return a new name for a run of `out`.
 
@@ -81,7 +115,7 @@ def run_name(out: str | None = None, now: datetime | None = None) -> str:
     start = now or datetime.now(UTC)
     if out is not None:
         filesystem, folder = resolve(out)
-        for path in _files(filesystem, f"{folder}/{FOLDER}")[-1:]:
+        for path in list_files(filesystem, f"{folder}/{FOLDER}")[-1:]:
             start_of_last = os.path.basename(path).partition("-")[0]
             with contextlib.suppress(ValueError):
                 last = datetime.strptime(start_of_last, START_FORMAT).replace(tzinfo=UTC)
@@ -92,18 +126,24 @@ def run_name(out: str | None = None, now: datetime | None = None) -> str:
 def check_readable(out: str) -> None:
     """Raise MustseeError if the entries of earlier runs cannot be read."""
     filesystem, folder = resolve(out)
-    for path in _files(filesystem, f"{folder}/{FOLDER}"):
-        _content(filesystem, path, 1)
+    for path in list_files(filesystem, f"{folder}/{FOLDER}"):
+        read_content(filesystem, path, 1)
 
 
 class CallLog:
     """The entries of all runs of an `out=`, and of this one (`run`) as they are made.
 
-    Without `out`, the log has only this run's entries, in memory. Raises MustseeError where the
-    folder cannot be read or written.
+    Without `out`, the log has only this run's entries, in memory. `store`: the run's store, whose
+    replies are compared where the log is damaged. Raises MustseeError where the folder cannot be
+    read or written.
     """
 
-    def __init__(self, out: str | None = None, run: str | None = None) -> None:
+    def __init__(
+        self,
+        out: str | None = None,
+        run: str | None = None,
+        store: str | None = None,
+    ) -> None:
         self.before = UsageTotals()  # of earlier runs
         self.now = UsageTotals()  # of this run
         self.done: set[str] = set()  # calls that this run finished before it was restarted
@@ -111,33 +151,31 @@ class CallLog:
         self.runs = 0
         self._in_flight: dict[str, SentCall] = {}  # calls of this run
         self._lost: dict[str, list[CallCost]] = {}  # calls sent without a known reply
-        self._lost_sums: dict[Pair, tuple[int, CallCost]] = {}  # their number and summed costs
+        self._lost_sums = CostSums(self.history)
+        self._unanswered = CostSums(self.history)  # calls that nobody will answer any more
         self._repeated: set[str] = set()  # lost calls that were made a second time
         self._lines: list[bytes] = []
         self._entered = self._kept = 0
-        self._place: tuple[fs.FileSystem, str] | None = None
+        self._damaged, self._missing_usd = 0, 0.0
         self._name = run or run_name(out)
-        self._file: int | None = None  # descriptor of the open file on a local disk
-        # Number and content of the current file on an object store.
-        self._file_number, self._file_content = 0, b""
+        self._file: RunFile | None = None
         if out is not None:
             filesystem, folder = resolve(out)
-            self._read(filesystem, f"{folder}/{FOLDER}")
-            self._place = filesystem, f"{folder}/{FOLDER}"
+            place = f"{folder}/{FOLDER}"
+            number = self._read(filesystem, place)
+            self._file = RunFile(filesystem, place, self._name, number)
+            self._find_missing(filesystem, folder, store if is_own(store, out) else None)
 
     @property
     def local(self) -> bool:
         """Whether entries are written to a local disk or only to memory, within microseconds."""
-        return self._place is None or isinstance(self._place[0], fs.LocalFileSystem)
+        return self._file is None or self._file.local
 
     @property
     def usd(self) -> float:
         """Dollars that earlier runs paid, and that calls without a reply may have cost."""
-        return self.before.total.usd + self._lost_usd
-
-    @property
-    def _lost_usd(self) -> float:
-        return sum(self.history.likely_cost(cost) for _, cost in self._lost_sums.values())
+        unknown = self._lost_sums.usd + self._unanswered.usd
+        return self.before.total.usd + unknown + self._missing_usd
 
     def spent(self) -> Spent:
         """Return the spending of all runs."""
@@ -147,7 +185,11 @@ class CallLog:
             total=every.total,
             by_stage={n: t.usd for n, t in every.by_stage.items() if t.usd},
             unknown=sum(map(len, self._lost.values())),
-            unknown_usd=self._lost_usd,
+            unknown_usd=self._lost_sums.usd,
+            unanswered=self._unanswered.calls,
+            unanswered_usd=self._unanswered.usd,
+            damaged=self._damaged,
+            missing_usd=self._missing_usd,
         )
 
     @property
@@ -170,7 +212,7 @@ class CallLog:
         if key in self._in_flight:
             cost = self._in_flight.pop(key).cost
             self._lost.setdefault(key, []).append(cost)
-            self._count_lost(cost, 1)
+            self._lost_sums.add(cost, 1)
             self._enter({"lost": key})
 
     def is_unreported(self, key: str) -> bool:
@@ -188,7 +230,9 @@ class CallLog:
     def _apply_end(self, entry: CallOutcome, expected: float | None = None) -> bool:
         sent = self._in_flight.pop(entry.key, None)
         was_sent = sent is not None
-        if sent is not None and entry.outcome == "done":
+        if sent is not None and entry.has_unknown_bill:
+            self._unanswered.add(sent.cost, 1)
+        elif sent is not None and (entry.outcome == "done" or entry.usd):
             billed = self.history.billing_of(sent.cost.pair)
             billed.add(sent.cost, entry.usd, entry.tokens_in, expected)
         if not was_sent and self.is_unreported(entry.key) and entry.outcome in ("done", "cached"):
@@ -210,20 +254,13 @@ class CallLog:
         else:
             del self._lost[key]
             self._repeated.discard(key)
-        self._count_lost(cost, -1)
+        self._lost_sums.add(cost, -1)
         return cost
-
-    def _count_lost(self, cost: CallCost, calls: int) -> None:
-        before, total = self._lost_sums.pop(cost.pair, (0, replace(cost, usd=0.0, usd_in=0.0)))
-        if before + calls:
-            usd, usd_in = total.usd + calls * cost.usd, total.usd_in + calls * cost.usd_in
-            self._lost_sums[cost.pair] = before + calls, replace(total, usd=usd, usd_in=usd_in)
 
     def _enter(self, entry: Mapping[str, Any]) -> None:
         self._entered += 1
-        if self._place is not None:
-            content = _json_of(entry)
-            self._lines.append(b'%s,"sum":"%s"}\n' % (content[:-1], _checksum(content)))
+        if self._file is not None:
+            self._lines.append(write_line(entry))
 
     @property
     def entry_count(self) -> int:
@@ -246,40 +283,17 @@ class CallLog:
 
     def write(self, content: bytes, entered: int) -> None:
         """Write the result of `take`; may run on another thread."""
-        if self._place is not None and content:
-            filesystem, folder = self._place
-            try:
-                if self.local:
-                    self._append(filesystem, folder, content)
-                else:
-                    self._put(filesystem, folder, content)
-            except OSError as error:
-                raise MustseeError(
-                    f"cannot write the call log {folder!r}, which gets every call before it is "
-                    f"paid for: {error.strerror or error}; free space, or choose another out="
-                ) from error
+        if self._file is not None:
+            self._file.write(content)
         self._kept = entered
 
-    def _append(self, filesystem: fs.FileSystem, folder: str, content: bytes) -> None:
-        if self._file is None:
-            filesystem.create_dir(folder)
-            path = f"{folder}/{self._name}.jsonl"
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        os.write(self._file, content)
-
-    def _put(self, filesystem: fs.FileSystem, folder: str, content: bytes) -> None:
-        self._file_content += content
-        path = f"{folder}/{self._name}-{self._file_number:05d}.jsonl"
-        with filesystem.open_output_stream(path) as file:
-            file.write(self._file_content)
-        if len(self._file_content) > LARGE_FILE_BYTES:
-            self._file_number, self._file_content = self._file_number + 1, b""
-
-    def _read(self, filesystem: fs.FileSystem, folder: str) -> None:
-        """Load the entries of earlier runs, and of this one before its restart."""
+    def _read(self, filesystem: fs.FileSystem, folder: str) -> int:
+        """Load the entries of earlier runs, and of this one before its restart. Returns the number
+        of files of this one.
+        """
         runs: dict[str, list[str]] = {}
-        for path in _files(filesystem, folder):
-            run = "-".join(os.path.basename(path).removesuffix(".jsonl").split("-")[:2])
+        for path in list_files(filesystem, folder):
+            run = "-".join(os.path.basename(path).removesuffix(ENDING).split("-")[:2])
             runs.setdefault(run, []).append(path)
         own = runs.pop(self._name, [])
         for paths in runs.values():
@@ -289,22 +303,31 @@ class CallLog:
         self.runs = len(runs)
         if own:
             self._load(filesystem, own, self.now)
-            # A kill may have cut off the last line, so a new one begins here.
-            self._file_number, self._lines = len(own), [b"\n"]
+            self._lines = [b"\n"]  # a kill may have cut off the last line
         self._entered = self._kept = len(own)
+        return len(own)
+
+    def _find_missing(self, filesystem: fs.FileSystem, folder: str, own: str | None) -> None:
+        """Enter the money that `run.json`, or the replies in a store of its own, know of beyond the
+        call log. If both do, the greater sum counts. A log that was deleted whole counts from zero.
+        """
+        paths = list_files(filesystem, f"{folder}/{FOLDER}")
+        spent, recorded = self.spent(), read_recorded(filesystem, folder)
+        lacks_calls = spent.total.calls < recorded.calls or spent.unanswered < recorded.unanswered
+        if not paths or (not self._damaged and not lacks_calls):
+            return
+        missing = recorded.usd - spent.total.usd - self._lost_sums.usd - self._unanswered.usd
+        if own is not None:
+            missing = max(missing, usd_of_replies(own, {*_ended(filesystem, paths), *self._lost}))
+        if missing > self._missing_usd + ROUNDING_USD:
+            self._enter({"missing": missing - self._missing_usd})
+            self._missing_usd = missing
 
     def _load(self, filesystem: fs.FileSystem, paths: Iterable[str], usage: UsageTotals) -> None:
-        for line in b"".join(_content(filesystem, path) for path in paths).splitlines():
-            try:
-                entry = json.loads(line)
-            except ValueError:  # a kill may have cut off the last line
-                continue
-            if not isinstance(entry, dict):
-                continue
-            entry = cast(dict[str, Any], entry)
-            checksum = entry.pop("sum", None)  # lines of earlier versions have none
-            if checksum not in (None, _checksum(_json_of(entry)).decode()):
-                continue  # the line is damaged; if it ended a call, the call counts as lost
+        files = [read_content(filesystem, path) for path in paths]
+        entries, damaged = read_lines(b"".join(files))
+        self._damaged += damaged + files.count(b"")  # a file begins with its first line
+        for entry in entries:
             if "sent" in entry:
                 cost = CallCost(**{name: entry[name] for name in COSTS if name in entry})
                 self._in_flight[entry["sent"]] = SentCall(cost, entry.get("by", ""))
@@ -312,6 +335,8 @@ class CallLog:
                 self.record_lost(entry["lost"])
             elif "rejoined" in entry:
                 self._pop_lost(entry["rejoined"])
+            elif "missing" in entry:
+                self._missing_usd += entry["missing"]
             else:
                 outcome = CallOutcome(**{k: v for k, v in entry.items() if k in DEFAULTS})
                 self._apply_end(outcome)
@@ -320,36 +345,14 @@ class CallLog:
                     self.done.add(outcome.key)
 
 
-def _files(filesystem: fs.FileSystem, folder: str) -> list[str]:
-    """Return the paths of the call log, in the order of the runs' starts."""
-    try:
-        infos = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-    except OSError as error:
-        raise _unreadable(folder, error) from error
-    return sorted(info.path for info in infos if info.base_name.endswith(".jsonl"))
-
-
-def _content(filesystem: fs.FileSystem, path: str, max_bytes: int | None = None) -> bytes:
-    try:
-        with filesystem.open_input_file(path) as file:
-            return file.read(max_bytes)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: str, error: OSError) -> MustseeError:
-    return MustseeError(
-        f"cannot read {path!r}, the call log of earlier runs: {error.strerror or error}; make it "
-        "readable, or choose another out="
-    )
-
-
-def _json_of(entry: Mapping[str, Any]) -> bytes:
-    return json.dumps(entry, separators=(",", ":")).encode()
-
-
-def _checksum(content: bytes) -> bytes:
-    return xxhash.xxh3_64_hexdigest(content).encode()
+def _ended(filesystem: fs.FileSystem, paths: Iterable[str]) -> Iterable[str]:
+    """Return the keys of the calls that have an end."""
+    for path in paths:
+        yield from (
+            entry["key"]
+            for entry in read_lines(read_content(filesystem, path))[0]
+            if "key" in entry
+        )
 
 
 def _written_fields(entry: CallOutcome) -> dict[str, Any]:

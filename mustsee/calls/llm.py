@@ -157,6 +157,7 @@ class Request:
     `form`: the JSON schema of the reply, if it has one.
     `attempt`: number of earlier replies that could not be parsed.
     `reason`: why the last of them could not be parsed.
+    `wait`: seconds for which the reply is waited for; None: as the model is configured.
     """
 
     prompt: str
@@ -168,6 +169,7 @@ class Request:
     form: Mapping[str, Any] | None = None
     attempt: int = 0
     reason: str = ""
+    wait: float | None = None
 
     def messages_for(self, *, schema: bool) -> tuple[Message, ...]:
         """Return the messages as they are sent. Exactly one of both says the form of the reply: the

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from mustsee.calls.quota import Quota
-from mustsee.errors import UserError
+from mustsee.errors import MustseeError, UserError
 
 MILLION = 1_000_000
 MAX_REASONS = 5  # of unparseable replies, listed in `run.json`
@@ -80,6 +80,8 @@ class CallOutcome:
     `stage`: the stage that asked, if any.
     `said`: the endpoint's message, where the attempt is retried.
     `quotas`: limits that the endpoint's last reply reported.
+    `bill_known`: of a failed attempt: nothing was sent, or the endpoint answered, and `usd` is what
+    it billed. Otherwise the attempt counts with its likely cost.
     """
 
     outcome: Outcome
@@ -101,11 +103,27 @@ class CallOutcome:
     stage: str = ""
     said: str = ""
     quotas: Mapping[str, Quota] | None = None
+    bill_known: bool = False
+
+    @property
+    def has_unknown_bill(self) -> bool:
+        """Whether the attempt may have been billed without anybody having said how much."""
+        return self.outcome in ("retry", "failed") and not self.bill_known
+
+    def billed_by(self, error: Exception) -> CallOutcome:
+        """Return the end of a failed attempt with what it cost, as far as its error says."""
+        if not isinstance(error, MustseeError):
+            return self
+        if error.usage is not None:
+            return replace(self, bill_known=True, **vars(error.usage))
+        return replace(self, bill_known=not error.sent)
 
 
 @dataclass
 class CallCounts:
-    """Counts and sums of calls; tokens, money and seconds are those of `done` calls."""
+    """Counts and sums of calls. Tokens and money are those of all calls that were billed, seconds
+    those of `done` calls.
+    """
 
     calls: int = 0
     batched: int = 0
@@ -138,12 +156,13 @@ class CallCounts:
         if entry.outcome in RETRY_OUTCOMES and entry.retry_after is not None:
             self.retry_after_waits += 1
             self.retry_after_seconds += entry.retry_after
-        if entry.outcome == "done":
+        if entry.outcome != "cached":
             self.tokens_in += entry.tokens_in
             self.tokens_out += entry.tokens_out
             self.tokens_thought += entry.tokens_thought
             self.tokens_cached += entry.tokens_cached
             self.usd += entry.usd
+        if entry.outcome == "done":
             self.seconds += entry.seconds
             self.held += entry.held
 

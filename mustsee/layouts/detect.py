@@ -13,6 +13,7 @@ from mustsee.layouts import ours, shards, table, tempcompass
 from mustsee.layouts.columns import TableColumns, known_columns, missing_columns
 from mustsee.layouts.reading import BEYOND, QuestionFile, QuestionSource, each_row
 from mustsee.papers import papers
+from mustsee.store import refuse_special
 from mustsee.tables import one_line_error
 
 Reader = Callable[[Path], QuestionFile]
@@ -75,6 +76,7 @@ def open_streamed(
 
 def _existing_path(path: str | Path, layout: str | None) -> Path:
     place = Path(path)
+    refuse_special(str(place))
     if not place.exists():
         raise UserError(f"no such file or folder: {str(place)!r}")
     if layout is not None and layout not in readers():
@@ -102,6 +104,7 @@ def _layout(place: Path) -> str:
                 f"({', '.join(readers())})"
             )
         return _layout(tables[0])
+    refuse_special(str(place))  # of a folder's tables
     if place.suffix == ".tar":
         return "webdataset"
     if tempcompass.is_list(place):

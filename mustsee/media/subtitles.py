@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from mustsee.errors import BadRow
+from mustsee.errors import BadRow, UserError
 from mustsee.folders import is_text, names_starting
 from mustsee.media.cues import CONVERT, DRAWING, FORMATS, lines, lines_of_cues, read_ass_cue
 from mustsee.media.encodings import decode_text
@@ -98,11 +98,11 @@ def read(uri: str, *, sounds: bool = False) -> Subtitles:
     Without lines only if nothing is said in it: an empty file, a header alone, sounds. Raises
     BadRow when there is no such file, or it cannot be read as subtitles.
     """
-    filesystem, path = resolve(uri)
     try:
+        filesystem, path = resolve(uri)
         with filesystem.open_input_stream(path) as stream:
             data = stream.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
+    except (OSError, UserError) as error:
         raise BadRow(f"cannot read the subtitles {uri!r}: {error}") from error
     if len(data) > MAX_FILE_BYTES:
         raise BadRow(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -61,7 +62,8 @@ class RunFollower:
     def read_new(self) -> None:
         """Read the entries that are new since the last call."""
         with contextlib.suppress(OSError):  # the run has made no entry yet
-            if os.stat(self._path).st_size == self._read:
+            info = os.stat(self._path)
+            if info.st_size == self._read or not stat.S_ISREG(info.st_mode):
                 return
             with open(self._path, "rb") as file:
                 file.seek(self._read)

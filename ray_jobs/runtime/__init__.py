@@ -12,6 +12,7 @@ __all__ = [
     "forecast",
     "heartbeat",
     "judge_trainers",
+    "last_words",
     "local_ray",
     "lookups",
     "outcome",

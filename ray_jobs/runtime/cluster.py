@@ -25,6 +25,7 @@ from mustsee.run import process_folders
 from mustsee.run.preflight import ResourceDemand, lacking_resources, same_model_warnings
 from ray_jobs.runtime import barrier, local_ray
 from ray_jobs.runtime.heartbeat import show_step
+from ray_jobs.runtime.last_words import last_words
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_STARTS = 3  # attempts to start a local Ray
@@ -90,6 +91,7 @@ def connect_ray() -> Generator[None]:
     with show_step(action), _python_path(None if address else os.pathsep.join(_import_path())):
         _start(action, 1 if address else MAX_STARTS, address=address or "local", **quiet, **local)
     with contextlib.ExitStack() as connection:
+        connection.enter_context(last_words())
         connection.callback(ray.shutdown)
         if address:
             _start_autoscaling_coordinator()

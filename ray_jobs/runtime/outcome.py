@@ -91,6 +91,10 @@ def stopped_lines(
             usd = f"{spent.total.usd:.4f} USD spent"
             if spent.unknown:
                 usd += f", {spent.unknown_usd:.4f} USD for calls of killed runs"
+            if spent.missing_usd:
+                usd += f", {spent.missing_usd:.4f} USD that the damaged call log lacks"
+            if spent.unanswered:
+                usd += f", {spent.unanswered_usd:.4f} USD for calls that timed out"
             yield (
                 f"stopped: budget_usd={record.config.get('budget_usd')} reached ({usd}), {left}; "
                 "the same command with a higher budget_usd continues from here"

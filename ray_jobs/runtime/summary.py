@@ -303,6 +303,18 @@ def _all_runs(spent: Spent) -> Iterable[str]:
             f"{spent.unknown} calls have an unknown reply because a run was killed: they cost at "
             f"most {spent.unknown_usd:.2f} USD, which counts towards budget_usd"
         )
+    if spent.damaged or spent.missing_usd:
+        yield (
+            f"call_log/ is damaged in {spent.damaged} places, which were skipped; by run.json and "
+            f"the stored replies it lacks {spent.missing_usd:.2f} USD, which counts towards "
+            "budget_usd"
+        )
+    if spent.unanswered:
+        yield (
+            f"{spent.unanswered} calls timed out or lost their connection: they may have cost up "
+            f"to {spent.unanswered_usd:.2f} USD, which counts towards budget_usd; if answers come "
+            "late, a longer llm.timeout= waits for them"
+        )
 
 
 def _unparsed_lines(record: RunRecord) -> Iterable[str]:

@@ -54,6 +54,7 @@ class Fake:
     limits: Limits = field(default_factory=Limits)
     attempts: int = 4
     patience: float = 60.0
+    timeout: float = 60.0
     max_connections: int = 256
     identity: str = "fake/1"
 

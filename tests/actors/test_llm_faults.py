@@ -35,7 +35,7 @@ def quick_coordinator() -> Coordinator:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_fault_occurs_and_is_recovered_from(kind, tmp_path):
-    faults = Faults(share=1.0, kinds=(kind,), most=2, hang=0.6, retry_after=3.0)
+    faults = Faults(share=1.0, kinds=(kind,), most=2, hang=2.0, retry_after=3.0)
     with Loopback(faults=faults, reply=lambda payload: "fine") as server:
         coordinator = quick_coordinator()
         llm = connect(server, tmp_path, coordinator, timeout=0.3)

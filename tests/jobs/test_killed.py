@@ -21,6 +21,7 @@ from actors.calls.gateway import KIND
 from loopback.endpoint import Loopback
 from loopback.replies import content_hash
 from mustsee.store import Store
+from ray_jobs.runtime.last_words import LINE
 from tests.support.asking_job import CALLS, ROWS
 from tests.support.disks import fill_disk, small_disk
 from tests.support.killing import MARK, kill, mark, named, processes, raylet, until
@@ -162,6 +163,24 @@ def test_calls_in_flight_of_a_killed_driver_are_paid_once(
     everything = again.usage["all_runs"]
     assert (everything["calls"], everything["unknown"]) == (ALL, 0)
     assert everything["usd"] == pytest.approx(sum(map(cost, gated.payloads or ())))
+
+
+def test_a_run_whose_ray_dies_has_the_last_word_and_goes_on(
+    job: Job, gated: Loopback, whole: Whole
+) -> None:
+    kill(*(p for p in psutil.Process(job.process.pid).children() if p.name() == "raylet"))
+    assert gated.gate is not None
+    gated.gate.set()
+    output = job.end()
+    assert job.process.returncode == 1, output
+    assert output.splitlines()[-1] == LINE
+    until(lambda: not named(job.mark, "actors.calls.sending"))
+    again = job.start()
+    output = again.end()
+    assert again.process.returncode == 0, output
+    assert LINE not in output
+    assert again.tables == whole.tables
+    assert set(request_counts(gated).values()) == {1}
 
 
 def test_a_full_disk_with_calls_in_flight_loses_no_reply(

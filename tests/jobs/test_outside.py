@@ -8,6 +8,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,10 @@ import pytest
 
 from loopback import s3
 from loopback.endpoint import Loopback
+from loopback.replies import content_hash
 from mustsee.store import resolve
 from tests.support.asking_job import CALLS, ROWS
+from tests.support.killing import MARK, kill, mark, named, processes, until
 
 ROOT = Path(__file__).parents[2]
 FILES = ("videos.parquet", "questions.parquet", "problems.parquet")
@@ -68,6 +72,35 @@ def test_a_slow_store_that_fails_one_request_in_twenty_changes_nothing(tmp_path:
     assert (record["llm"]["calls"], second["llm"]["calls"]) == (paid, 0)
     assert second["llm"]["all_runs"]["calls"] == paid
     assert record["llm"]["all_runs"]["unknown"] == 0
+
+
+def test_a_run_on_an_object_store_is_killed_and_goes_on(tmp_path: Path) -> None:
+    """Its senders store the replies that are in the air, so that none is paid for twice."""
+    with Loopback() as server:
+        whole, _ = run(str(tmp_path / "out"), str(tmp_path / "store"), server.url)
+    gate = threading.Event()
+    with (
+        s3.serve_objects(fails=0.02, seconds=0.005) as (_, address),
+        Loopback(port=server.port, gate=gate, payloads=[]) as gated,
+    ):
+        place, marked = (address.format("out"), address.format("store")), mark()
+        job = [sys.executable, "-m", "tests.support.asking_job", *place, gated.url, "1"]
+        with subprocess.Popen(job, cwd=ROOT, env={**os.environ, MARK: marked}) as running:
+            try:
+                until(lambda: gated.counts["chat"] == ROWS * CALLS or running.poll() is not None)
+                running.kill()
+                running.wait()
+                gate.set()
+                until(lambda: not named(marked, "actors.calls.sending"))
+            finally:
+                kill(*processes(marked))
+        tables, record = run(*place, gated.url)
+        asked = Counter(map(content_hash, gated.payloads or ()))
+    assert tables == whole
+    assert set(asked.values()) == {1}
+    everything = record["llm"]["all_runs"]
+    assert (everything["calls"], everything["unknown"]) == (ROWS * CALLS, 0)
+    assert (everything["unanswered"], everything["damaged"]) == (0, 0)
 
 
 def test_a_clock_that_jumps_by_more_than_a_year_changes_nothing(tmp_path: Path) -> None:

@@ -134,9 +134,69 @@ def test_a_sufficient_budget_hardly_slows_a_run(times):
     assert limited.seconds <= free.seconds + 2 * 5 * 2.5
 
 
+def jumping(after: int, times: float) -> Meter:
+    return lambda call, rng: times if call >= after else 0.5
+
+
+def spiking(share: float, times: float) -> Meter:
+    return lambda call, rng: times if rng.random() < share else 0.5
+
+
+@pytest.mark.parametrize("at_once", [16, 64, 256])
+@pytest.mark.parametrize("times", [3, 10, 30, 100])
+@pytest.mark.parametrize("after", [100, 150, 190])
+def test_when_bills_jump_they_exceed_the_budget_by_at_most_one_call(after, times, at_once):
+    for limit in (1.0, 3.0):
+        run = Run(jumping(after, times), limit, at_once=at_once, models=2).play()
+        assert run.billed <= limit + max(run.largest.values()) + 1e-9
+
+
+@pytest.mark.parametrize(("share", "times"), [(0.01, 50), (0.02, 20), (0.05, 20)])
+def test_rare_dear_calls_exceed_the_budget_by_at_most_two(share, times):
+    for seed in range(5):
+        run = Run(spiking(share, times), 1.0, seed=seed, calls=2000).play()
+        assert run.billed <= 1.0 + 2 * max(run.largest.values())
+
+
+def test_fewer_calls_are_in_flight_as_the_end_nears():
+    def most_in_flight(limit: float) -> int:
+        history = BillingHistory()
+        budget, cost = Budget(limit, history), CallCost(model="m", prompt="p", usd=0.004)
+        for _ in range(500):
+            history.billing_of(cost.pair).add(cost, 0.004, 0.0, None)
+        for n in range(500):
+            reserve = budget.consider(cost, 0.0)
+            if not isinstance(reserve, HeldAmount):
+                return n
+            budget.start(str(n), reserve)
+        return 500
+
+    assert [most_in_flight(usd) for usd in (0.1, 1.0, 4.0, 40.0, 400.0)] == [1, 3, 11, 101, 500]
+
+
+def test_no_call_is_dearer_than_the_longest_one_at_list_price():
+    short = CallCost(usd=0.001, usd_in=0.0008, tokens_in=2000, tokens_out=125)
+    assert short.dearest == pytest.approx(0.1)  # a hundred times
+    long = CallCost(usd=0.05, usd_in=0.04, tokens_in=100_000, tokens_out=6250)
+    assert long.dearest == pytest.approx(0.4e-6 * 200_000 + 1.6e-6 * 131_072)
+    longer = CallCost(usd=0.41, usd_in=0.4, tokens_in=1_000_000, tokens_out=6250)
+    assert longer.dearest == 0.41
+
+
+def test_calls_by_batch_keep_no_other_call_waiting():
+    history = BillingHistory()
+    budget, cost = Budget(1.0, history), CallCost(model="m", prompt="p", usd=0.02)
+    history.billing_of(cost.pair).add(cost, 0.02, 0.0, None)
+    for n in range(4):
+        reserve = budget.consider(cost, 0.0, batched=True)
+        assert isinstance(reserve, HeldAmount)
+        budget.start(str(n), reserve)
+    assert isinstance(budget.consider(cost, 0.0), HeldAmount)
+
+
 def test_the_first_call_of_a_model_is_sent_alone():
     history = BillingHistory()
-    budget = Budget(1.0, history)
+    budget = Budget(100.0, history)
     first, other, second = (CallCost(model=m, prompt=p, usd=0.01) for m, p in ("ap", "aq", "bp"))
     for key, cost in (("1", first), ("2", second)):
         reserve = budget.consider(cost, 0.0)

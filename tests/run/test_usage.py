@@ -55,7 +55,7 @@ def test_the_order_of_entries_does_not_matter(entries, random):
     assert first == pytest.approx(second, abs=2e-8)
 
 
-def test_only_finished_calls_are_paid_for():
+def test_whatever_was_billed_is_counted_and_a_stored_reply_is_not():
     usage = UsageTotals()
     for outcome in ("done", "cached", "retry", "failed"):
         usage.add(
@@ -72,7 +72,7 @@ def test_only_finished_calls_are_paid_for():
         )
     total = usage.summary()
     assert (total["calls"], total["cached"], total["retries"], total["failed"]) == (1, 1, 1, 1)
-    assert (total["tokens_in"], total["tokens_out"], total["usd"]) == (10, 5, 0.5)
+    assert (total["tokens_in"], total["tokens_out"], total["usd"]) == (30, 15, 1.5)
     assert (total["retry_after_waits"], total["retry_after_seconds"]) == (1, 2.5)
     assert total["asked_again"] == 2
     assert total["asked_again_for"] == {"it is empty": 2}

@@ -101,7 +101,7 @@ class AuditJob:
                 result = self.audit_table(tables, reading, battery, others, embed)
                 return self.report(folder, result, tables, reading, earlier)
 
-            return run.publish(files=files, page=page.write)
+            return run.publish(files=files, page=page.write, measures=True)
 
     def check(self, reading: QuestionFile) -> None:
         """Raise UserError where none of the questions can be audited."""

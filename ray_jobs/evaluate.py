@@ -83,6 +83,7 @@ class Evaluate:
                     folder, tables, reading, others, open_metrics, choice_metrics, scores
                 ),
                 extra=lambda _: {"scores": score_show.for_page(scores)},
+                measures=True,
             )
 
     def report(

@@ -129,6 +129,7 @@ class OpenAICaptioner:
             prompts=self.load_prompts(),
             sampling=sampling,
             tries=self.tries,
+            retries_stored=run.retry_problems,
             watch=video_input_of(endpoint, run.store),
         )
 

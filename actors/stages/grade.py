@@ -62,7 +62,12 @@ class GradeReplies:
 
     def open(self, run: RunContext) -> Opened:
         prompts = prompts_in(None, self.language)
-        asker = Asker(llm=run.llm(self.llm), prompts=prompts, tries=self.tries)
+        asker = Asker(
+            llm=run.llm(self.llm),
+            prompts=prompts,
+            tries=self.tries,
+            retries_stored=run.retry_problems,
+        )
         judge = ConfiguredJudge(self.judge, run)
 
         async def work(video: Video) -> Video:

@@ -13,6 +13,7 @@ from mustsee.calls.call_log import Spent
 from mustsee.calls.llm import untested_note
 from mustsee.calls.usage import CallCounts, UsageTotals
 from mustsee.errors import MustseeError, UserError
+from mustsee.questions.fact_funnel import RunFunnel
 from mustsee.run import pace
 
 if TYPE_CHECKING:  # Every worker imports this module, and few of them the filters.
@@ -175,7 +176,7 @@ class FilterCounts:
 class QuestionCounts:
     """Numbers of questions.
 
-    `dropped`: by filter.
+    `kept`: that no filter drops. `passed`: of these, every filter. `dropped`: by filter.
     `subsets`, `types`: kept questions by subset and type; `first_types`: by the type of their first
     wording, before any repair.
     `failed`: kept questions by filter that they did not pass.
@@ -188,6 +189,7 @@ class QuestionCounts:
 
     made: int = 0
     kept: int = 0
+    passed: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict[str, int])
     subsets: Mapping[str, int] = field(default_factory=dict[str, int])
     types: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -232,6 +234,7 @@ class RunRecord:
     `watched`: seconds of each stage while rows were streaming.
     `allowed`: by stage, the limits of its endpoint.
     `held`, `damaged`: as in `Snapshot`.
+    `facts`: what became of the facts, and the requests without a readable reply.
     `extra`: keys that the recipe adds at the top level of `run.json`.
     """
 
@@ -256,6 +259,7 @@ class RunRecord:
     )
     held: Mapping[str, float] = field(default_factory=dict[str, float])
     damaged: Mapping[str, str] = field(default_factory=dict[str, str])
+    facts: RunFunnel = field(default_factory=RunFunnel)
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def with_seconds(self, seconds: float) -> RunRecord:
@@ -314,6 +318,7 @@ class RunRecord:
             "questions": {
                 "made": questions.made,
                 "kept": questions.kept,
+                "passed": questions.passed,
                 "dropped": dict(questions.dropped),
                 "subsets": dict(questions.subsets),
                 "types": dict(questions.types),
@@ -326,6 +331,9 @@ class RunRecord:
                 "filters": {name: dict(vars(each)) for name, each in questions.filters.items()},
             },
             "without_questions": dict(questions.without),
+            "fact_funnel": self.facts.plain(),
+            "requests": [dict(vars(count)) for count in self.facts.requests],
+            "incomplete_videos": self.facts.incomplete,
             "transcribed_by": dict(self.transcribed_by),
             "computed": {name: counts.computed for name, counts in self.stages.items()},
             "reused": {name: counts.reused for name, counts in self.stages.items()},

@@ -52,7 +52,8 @@ def bars(counts: Mapping[str, float]) -> list[PlotBar]:
 def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -> Path:
     """Write `folder/report/index.html` from the tables of a run in `folder` and its `run.json`."""
     tables, templates = Tables(folder), environment()
-    content = browser(tables, store)
+    subset = (record["config"].get("vet") or {}).get("subset")
+    content = browser(tables, store, subset)
     slots = Counter(
         q.answer_index
         for q in tables.questions("answer_index", "drop")

@@ -162,7 +162,8 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
     """Count the questions that were made, dropped, kept, and in each subset and filter. `rule`: of
     the run's filters by guesses.
     """
-    made = kept = 0
+    made = kept = passed_all = 0
+    subset = rule.subset if rule else None
     dropped, subsets, types, first_types, failed = (Counter[str]() for _ in range(5))
     asked, marked, unverified = (Counter[str]() for _ in range(3))
     reasons = Counter[tuple[str, str]]()
@@ -181,6 +182,7 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
             reasons[by, reason.partition(": ")[0]] += 1
             continue
         kept += 1
+        passed_all += subset is None or subset in question.subsets
         types[question.question_type] += 1
         first_types[_first_type(question)] += 1
         failed.update(name for name, passed in _filter_results(question) if not passed)
@@ -212,6 +214,7 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
     return QuestionCounts(
         made=made,
         kept=kept,
+        passed=passed_all,
         dropped=dropped,
         subsets=subsets,
         types=types,

@@ -12,9 +12,7 @@ from mustsee.questions.fact_funnel import (
     sum_requests,
 )
 from mustsee.records import RequestCount
-from mustsee.run.tables import Tables
-
-MAX_NAMED_VIDEOS = 100  # videos whose numbers run.json lists
+from mustsee.run.tables import MAX_NAMED_VIDEOS, Tables
 
 
 def count_funnels(tables: Tables, subset: str | None, *, by_rules: bool) -> RunFunnel:

@@ -181,7 +181,7 @@ class QuestionCounts:
     wording, before any repair.
     `failed`: kept questions by filter that they did not pass.
     `filters`: results of each filter.
-    `without`: the first videos that were used and have no kept question, with the reason.
+    `without`: the first videos that were used and have no question that passed, with the reason.
     `guesses`: of the filters by guesses, compared with chance; None without such filters.
     `sampled`: the share of right questions among those that `sight` looked at, where it looked at a
     sample only; else None.

@@ -22,7 +22,9 @@ STEPS = (
 
 
 def funnel_tables(funnel: RunFunnel) -> Iterable[RenderableType]:
-    """Yield a table by video, the meaning of its columns, and a table by form; nothing where no video has facts."""
+    """Yield a table by video, the meaning of its columns, and a table by form; nothing where no
+    video has facts.
+    """
     if funnel.total is None:
         return
     names = ("possible", "drafted", "guessed", "chosen", "passed")

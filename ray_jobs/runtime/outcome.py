@@ -28,7 +28,7 @@ def outcome_lines(
     if not makes:
         return
     if counts.without:
-        yield Text("videos without questions", style="bold")
+        yield Text("videos without a question that passed", style="bold")
     for video, reason in islice(counts.without.items(), MAX_UNASKED):
         yield plain_line(f"  {video}  {reason}")
     if len(counts.without) > MAX_UNASKED:

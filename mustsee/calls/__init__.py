@@ -13,6 +13,7 @@ __all__ = [
     "limits",
     "llm",
     "quota",
+    "request_tally",
     "restart_log",
     "usage",
 ]

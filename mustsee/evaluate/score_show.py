@@ -350,9 +350,10 @@ def saturation_points(
     records: Sequence[Mapping[str, Any]],
 ) -> dict[str, list[tuple[float, Mapping[str, Any]]]]:
     """Return model (its name without frames) -> (frames, accuracy), from the `results.json` of
-    several runs. A model with one number of frames is left out.
+    several runs; where these are on several datasets, each model is named with its dataset. A model
+    with one number of frames on a dataset is left out.
     """
-    points: dict[str, dict[float, Mapping[str, Any]]] = {}
+    points: dict[tuple[str, str], dict[float, Mapping[str, Any]]] = {}
     for record in records:
         frames: float | None = record.get("frames")
         if frames is None:
@@ -360,8 +361,14 @@ def saturation_points(
         for one in record.get("results", ()):
             if one["weighted"] is not None:
                 name = re.sub(r" (?:\d+ frames(?: \+ )?|blind$)", " ", one["model"]).strip()
-                points.setdefault(name, {})[float(frames)] = one["weighted"]
-    return {name: sorted(p.items()) for name, p in points.items() if len(p) > 1}
+                dataset = str(record.get("questions", ""))
+                points.setdefault((name, dataset), {})[float(frames)] = one["weighted"]
+    several = len({dataset for _, dataset in points}) > 1
+    return {
+        f"{name} on {dataset}" if several else name: sorted(p.items())
+        for (name, dataset), p in points.items()
+        if len(p) > 1
+    }
 
 
 def curve(points: Mapping[str, Sequence[tuple[float, Mapping[str, Any]]]]) -> Figure:

@@ -48,6 +48,26 @@ def check_writable(key: str, folder: str) -> None:
         )
 
 
+def check_not_another_recipes(out: str, recipe: str) -> None:
+    """Raise UserError if the folder `out` holds the tables of another recipe, which a run would
+    replace.
+    """
+    filesystem, path = resolve(out)
+    try:
+        with filesystem.open_input_file(f"{path}/run.json") as file:
+            record: Any = json.loads(file.read())
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        record = {"recipe": f"a run whose run.json cannot be read ({error})"}
+    found = record.get("recipe") if isinstance(record, dict) else None
+    if found != recipe:
+        raise UserError(
+            f"out={out!r} holds the tables of {found or 'another program'}, which {recipe} would "
+            "replace: choose another out=, or allow it with overwrite=true"
+        )
+
+
 class ScratchFile:
     """Finished rows in one file on the local disk, in a folder that `close` removes."""
 

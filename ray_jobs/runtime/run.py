@@ -44,7 +44,7 @@ from mustsee.run.decision import Decider
 from mustsee.run.estimate import costs
 from mustsee.run.funnels import count_funnels
 from mustsee.run.inputs import first_rows
-from mustsee.run.outputs import ScratchFile, check_writable
+from mustsee.run.outputs import ScratchFile, check_not_another_recipes, check_writable
 from mustsee.run.pace import StageSeconds
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
@@ -92,6 +92,7 @@ class JobSettings:
     rows_per_block: int | None = None
     try_endpoints: bool = True
     join: bool = False
+    overwrite: bool = False
     verbose: bool = False
     preview: int = 0
     rehearsal: DryRun = field(default_factory=DryRun)
@@ -121,6 +122,8 @@ class JobSettings:
         """
         for key, folder in (("out", self.out), ("store", self.store)):
             check_writable(key, folder)
+        if not (self.overwrite or self.preview or self.rehearsal.dry_run):
+            check_not_another_recipes(self.out, recipe)
         if self.budget_usd is not None and self.budget_usd < 0:
             raise UserError(
                 f"budget_usd={self.budget_usd!r}: must be at least 0, or null (no limit)"

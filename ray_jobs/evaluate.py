@@ -77,12 +77,12 @@ class Evaluate:
             run.stage("answer", self.answer)
             if graded:
                 run.stage("grade", self.grade)
-            scores: list[score.EvaluationResults] = []
+            scores: dict[str, Any] = {}
             return run.publish(
                 files=lambda folder, tables: self.report(
                     folder, tables, reading, others, open_metrics, choice_metrics, scores
                 ),
-                extra=lambda _: {"scores": score_show.for_page(scores)},
+                extra=lambda _: {"scores": scores},
                 measures=True,
             )
 
@@ -94,10 +94,10 @@ class Evaluate:
         others: Sequence[EarlierEvaluation],
         open_metrics: Mapping[str, OpenMetric],
         choice_metrics: Mapping[str, OpenMetric],
-        scores: list[score.EvaluationResults],
+        scores: dict[str, Any],
     ) -> list[RenderableType]:
-        """Score the replies and write the results, and add them to `scores`; returns the last lines
-        of the summary.
+        """Score the replies and write the results, and set the `scores` of the page; returns the
+        last lines of the summary.
         """
         videos = list(tables.videos())
         mine = list(tables.questions())
@@ -110,11 +110,11 @@ class Evaluate:
             open_metrics=open_metrics,
             choice_metrics=choice_metrics,
         )
-        scores += results
         joined = merge_replies(mine, others)
         models = list(dict.fromkeys(a.model for q in joined for a in answers(q)))
         thresholds = accuracy_by_threshold(joined, models, score.clusters_of(videos))
         compared = score.compare(joined, videos, seed=self.seed) if others else []
+        scores |= score_show.for_page(results, compared)
         description = {
             "questions": self.questions,
             "layout": reading.layout,

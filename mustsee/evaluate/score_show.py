@@ -228,13 +228,22 @@ def headline(results: Sequence[EvaluationResults]) -> list[str]:
     return lines
 
 
-def for_page(results: Sequence[EvaluationResults]) -> dict[str, Any]:
-    """Return the scores for the report: a line for each model, and the table as texts."""
-    columns = table(results, {one.model: one.model for one in results}).columns
-    cells = [[str(Text.from_markup(str(cell))) for cell in column.cells] for column in columns]
+def for_page(
+    results: Sequence[EvaluationResults], compared: Sequence[Comparison] = ()
+) -> dict[str, Any]:
+    """Return the scores for the report: a line for each model, and the tables of scores and of
+    differences between models as texts.
+    """
+    names = {one.model: one.model for one in results}
+    names |= {model: model for one in compared for model in (one.a, one.b)}
+    shown = {"lines": headline(results), **_as_texts(table(results, names))}
+    return {**shown, "compared": _as_texts(comparisons(compared, names))} if compared else shown
+
+
+def _as_texts(of: Table) -> dict[str, Any]:
+    cells = [[str(Text.from_markup(str(cell))) for cell in column.cells] for column in of.columns]
     return {
-        "lines": headline(results),
-        "head": [str(column.header) for column in columns],
+        "head": [str(column.header) for column in of.columns],
         "rows": [list(row) for row in zip(*cells, strict=True)],
     }
 

@@ -230,6 +230,6 @@ def _question_losses(funnel: FactFunnel, *, by_rules: bool) -> Iterator[_Loss]:
     failed = funnel.chosen - funnel.passed
     yield _loss(
         failed, funnel.chosen,
-        f"kept out by a filter: {failed} of {funnel.chosen} questions; the report shows the "
-        "replies of each filter, and vet.filters.NAME=null turns one off",
+        f"kept out by a filter: {failed} of {funnel.chosen} questions, as the report shows; "
+        f"{BETTER_WRITER if by_rules else OTHER_WRITER}",
     )  # fmt: skip

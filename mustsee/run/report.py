@@ -30,6 +30,7 @@ from mustsee.run.browse import (
 )
 from mustsee.run.tables import Tables, asked_models
 from mustsee.store import Store
+from mustsee.verify.meanings import FILTERS, STAGES, SUBSETS
 
 ASSETS = Path(__file__).parents[1] / "assets"
 
@@ -67,6 +68,9 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
         untested=untested_note(asked_models(tables)),
         first=[content.with_frames(s) for s in content.questions[:BEST_QUESTIONS]],
         per_pack=PER_PACK,
+        filter_meanings=FILTERS,
+        stage_meanings=STAGES,
+        subset_meanings=SUBSETS,
         more=max(0, tables.count() - len(content.panels)),
         types=bars(record["questions"]["types"]),
         slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),

@@ -123,8 +123,9 @@ def _in_own_folders(
         out = config.get("out")
         apart[which] = config
         if out is not None and times[out] > 1:
-            values = re.sub(r"[\"']", "", which).replace(" ", ",")
-            own = re.sub(r"[^\w.=,@+-]+", "-", values)
+            # Names that other keys take without quotes, as in against=[runs/x/frames-8].
+            short = re.sub(r"[\w.@/]*?(\w+)=", r"\1-", which).replace(" ", "_")
+            own = re.sub(r"[^\w.]+", "-", short).strip("-")
             moved = {"out": in_folder(out, own), "store": config.get("store")}
             given = [o for o in points[which] if o.partition("=")[0] not in moved]
             added = [f"{key}={_quoted(value)}" for key, value in moved.items() if value is not None]

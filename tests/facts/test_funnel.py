@@ -100,7 +100,7 @@ LOST = {  # the step that lost most -> words of its sentence, and its key for a 
         FactFunnel(
             listed=9, looked_at=9, seen=9, possible=99, drafted=90, guessed=9, chosen=20, passed=5
         ),
-        "vet.filters.",
+        "ask/writer=",
     ),
 }  # fmt: skip
 

@@ -92,7 +92,7 @@ def test_combinations_of_a_sweep_that_share_a_folder_get_one_each_in_it(
     given = (f"videos={tmp_path}", f'out="{out}"', "seed=1,2", "hear=auto,tiny")
     done, code = swept(monkeypatch, *given)
     assert code == 0
-    names = ["seed=1,hear=auto", "seed=1,hear=tiny", "seed=2,hear=auto", "seed=2,hear=tiny"]
+    names = ["seed-1_hear-auto", "seed-1_hear-tiny", "seed-2_hear-auto", "seed-2_hear-tiny"]
     assert [config.out for config in done] == [str(out / name) for name in names]
     assert {config.store for config in done} == {str(out / "store")}
 

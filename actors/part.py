@@ -66,13 +66,15 @@ class RunContext:
     `llm(config)` connects a configured model through the gateway: rate limits, retries, coalescing,
     store, budget, usage totals. `count(name, n)` adds to a counter of `run.json`. `pieces(part)`
     maps the chunks of a video to their results, in order; helper processes compute some of them
-    where workers are free.
+    where workers are free. `retry_problems`: a model of which the store has unparseable replies
+    only is asked again.
     """
 
     store: Store
     llm: Callable[[LlmConfig], Llm]
     count: Callable[[str, int], None]
     pieces: Callable[[ChunkedPart], Each] = compute_pieces_here
+    retry_problems: bool = False
 
 
 class Part(Protocol):

@@ -5,7 +5,7 @@
     │   ├── NotInstalled    a choice lacks its package; a caller with another way goes on without it
     │   └── KeyRefused      the endpoint rejects the key; `llm.fallback` takes over where it is set
     ├── BadRow              becomes the row's `problem`, is stored, and the run goes on; computed
-    │                       again only with `retry_problems=true`
+    │                       again only with `retry_problems=true`, as are rows that lack replies
     ├── Transient           is retried; after the last try it becomes the row's `problem`, which is
     │   │                   not stored, so that the next run tries again
     │   ├── Busy            is retried without counting as a failed try

@@ -340,6 +340,36 @@ class SceneText:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RequestCount:
+    """How many requests for one thing (`what`, such as "looks") a stage made about a row, and how
+    many of them had no readable reply. `error`: of the last of these.
+    """
+
+    what: str
+    sent: int
+    unread: int = 0
+    error: str = ""
+    stage: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormCount:
+    """How many questions of one form (`ask.settings.forms.<form>`) a video gave.
+
+    `possible`: questions that its facts allow. `drafted`: of these, with options, for the exam.
+    `guessed`: answered right there without the video. `unread`: whose exam had no readable reply.
+    `chosen`: composed.
+    """
+
+    form: str
+    possible: int = 0
+    drafted: int = 0
+    guessed: int = 0
+    unread: int = 0
+    chosen: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """Why a row could not be processed. `error`: the name of the exception's class."""
 
@@ -413,8 +443,10 @@ class Video:
     segments: tuple[Segment, ...] | None = None
     facts: tuple[Fact, ...] | None = None
     questions: tuple[Question, ...] | None = None
+    forms: tuple[FormCount, ...] | None = None  # of questions from facts
     unasked: str | None = None  # why no question was made from it
     # every stage
+    requests: tuple[RequestCount, ...] = ()
     drop: str | None = None
     problem: Problem | None = None
     lineage: Mapping[str, str] = field(default_factory=dict[str, str])

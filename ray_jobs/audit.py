@@ -31,7 +31,6 @@ from mustsee.audit.clean import write_clean
 from mustsee.audit.guessers import askable_questions
 from mustsee.audit.looks import looks
 from mustsee.errors import NotInstalled, UserError
-from mustsee.evaluate.answers import all_failed
 from mustsee.layouts import QuestionFile, read, table
 from mustsee.layouts.columns import columns_from
 from mustsee.media.files import content_digest
@@ -98,16 +97,11 @@ class AuditJob:
             if graded:
                 run.stage("grade", self.grade)
 
-            failed: list[str] = []
-
             def files(folder: Path, tables: Tables) -> list[RenderableType]:
                 result = self.audit_table(tables, reading, battery, others, embed)
-                lines = self.report(folder, result, tables, reading, earlier)
-                failed.extend(filter(None, [all_failed(tables.questions())]))
-                return [*lines, *(Text(printable(line), style="bold red") for line in failed)]
+                return self.report(folder, result, tables, reading, earlier)
 
-            code = run.publish(files=files, page=page.write)
-            return code or (3 if failed else 0)
+            return run.publish(files=files, page=page.write, measures=True)
 
     def check(self, reading: QuestionFile) -> None:
         """Raise UserError where none of the questions can be audited."""

@@ -49,7 +49,7 @@ class Certificates:
             if self.certify.listens:
                 run.stage("hear", self.hear)
             run.stage("certify", self.certify)
-            return run.publish(files=report)
+            return run.publish(files=report, measures=True)
 
 
 def report(folder: Path, tables: Tables) -> list[RenderableType]:

@@ -26,7 +26,7 @@ from actors.stages.grade import GradeReplies
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
-from mustsee.evaluate.answers import FILTER, all_failed, answers
+from mustsee.evaluate.answers import FILTER, answers
 from mustsee.evaluate.drawing import save_chart
 from mustsee.evaluate.open_metrics import OpenMetric, resolve_metrics
 from mustsee.evaluate.rubric import SCALES
@@ -36,7 +36,6 @@ from mustsee.layouts.columns import columns_from
 from mustsee.layouts.reading import first
 from mustsee.records import Question, Verdict
 from mustsee.run.tables import Tables
-from mustsee.text import printable
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.question_rows import rows_of
 from ray_jobs.runtime.run import JobSettings
@@ -80,18 +79,14 @@ class Evaluate:
             run.stage("answer", self.answer)
             if graded:
                 run.stage("grade", self.grade)
-            scores: list[score.EvaluationResults] = []
-            failed: list[str] = []
-
-            def files(folder: Path, tables: Tables) -> list[RenderableType]:
-                lines = self.report(
+            scores: dict[str, Any] = {}
+            return run.publish(
+                files=lambda folder, tables: self.report(
                     folder, tables, reading, others, open_metrics, choice_metrics, scores
-                )
-                failed.extend(filter(None, [all_failed(tables.questions())]))
-                return [*lines, *(Text(printable(line), style="bold red") for line in failed)]
-
-            code = run.publish(files=files, extra=lambda _: {"scores": score_show.for_page(scores)})
-            return code or (3 if failed else 0)
+                ),
+                extra=lambda _: {"scores": scores},
+                measures=True,
+            )
 
     def report(
         self,
@@ -101,10 +96,10 @@ class Evaluate:
         others: Sequence[EarlierEvaluation],
         open_metrics: Mapping[str, OpenMetric],
         choice_metrics: Mapping[str, OpenMetric],
-        scores: list[score.EvaluationResults],
+        scores: dict[str, Any],
     ) -> list[RenderableType]:
-        """Score the replies and write the results, and add them to `scores`; returns the last lines
-        of the summary.
+        """Score the replies and write the results, and set the `scores` of the page; returns the
+        last lines of the summary.
         """
         videos = list(tables.videos())
         mine = list(tables.questions())
@@ -117,11 +112,11 @@ class Evaluate:
             open_metrics=open_metrics,
             choice_metrics=choice_metrics,
         )
-        scores += results
         joined = merge_replies(mine, others)
         models = list(dict.fromkeys(a.model for q in joined for a in answers(q)))
         thresholds = accuracy_by_threshold(joined, models, score.clusters_of(videos))
         compared = score.compare(joined, videos, seed=self.seed) if others else []
+        scores |= score_show.for_page(results, compared)
         description = {
             "questions": self.questions,
             "layout": reading.layout,

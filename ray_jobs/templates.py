@@ -61,6 +61,7 @@ class Templates:
                 llm=running.model(self.llm),
                 prompts=Prompts(),
                 sampling=Sampling(temperature=0.7, max_tokens=2048),
+                retries_stored=self.run.retry_problems,
             )
             # JAX is imported after Ray has started: a fork while its threads run may deadlock.
             from mustsee.nn.bert import Encoder

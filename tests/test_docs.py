@@ -25,6 +25,7 @@ from mustsee.records import Question, Video
 from mustsee.run.outputs import HIDDEN
 from mustsee.run.tables import ProblemRow
 from ray_jobs.cli.compose import CONF, compose, compose_job, files
+from ray_jobs.cli.launch import _points
 
 ROOT = CONF.parent
 README = ROOT / "README.md"
@@ -79,14 +80,19 @@ def test_folders_of_the_tree_exist() -> None:
 
 def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield every `python -m ray_jobs.X key=value ...` of a page (or `benchmarks.bench`) as
-    (X, overrides); `[key=value]` is an override that may be given, `key=a|b` two commands.
+    (X, overrides); `[key=value]` is an override that may be given, `key=a|b` two commands. A sweep
+    (`-m`) is one command for each combination.
     """
     text = re.sub(r"\s*\\\n\s*", " ", page.read_text())
     start = r"(?:python -m (?:ray_jobs|benchmarks)\.|^mustsee )(\w+)(?![\w.])"
     for match in re.finditer(rf"(?m){start}((?:[^\n`|]|(?<=\w)\|(?=\w))*)", text):
         line = re.split(r"\s{2,}|\s#|\s--\s|\s<", match.group(2).strip())[0]
         line = re.sub(r"(?<=\s)\[([^\]]*)\]", r"\1", line)
-        given = [item for item in shlex.split(line) if re.match(r"[+~]*[\w@./]+=", item)]
+        words = shlex.split(line)
+        given = [item for item in words if re.match(r"[+~]*[\w@./]+=", item)]
+        if "-m" in words:
+            yield from ((match.group(1), point) for point in _points(given).values())
+            continue
         choices = [re.split(r"(?<=\w)\|(?=\w)", item.partition("=")[2]) for item in given]
         keys = [item.partition("=")[0] for item in given]
         for values in itertools.product(*choices):

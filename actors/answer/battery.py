@@ -10,7 +10,7 @@ from actors.answer.llm import AnswerLlm, replace_questions
 from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from mustsee.audit.battery import OPEN, ConditionRun
 from mustsee.errors import BadRow, UserError
-from mustsee.evaluate.answers import verdict_on_failure
+from mustsee.evaluate.answers import count_answers, verdict_on_failure
 from mustsee.records import Question, Video
 from mustsee.verify.conditions.seen import SPANS, Condition
 
@@ -130,7 +130,8 @@ class Battery:
         async def answer(video: Video) -> Video:
             for put, work in opened:  # one by one, so that a video's frames are in memory once
                 video = await _answer_condition(put, work, video)
-            return video
+            count = count_answers(video.questions or (), {put.part.name for put in self.puts})
+            return replace(video, requests=(count,))
 
         return answer
 

@@ -18,7 +18,13 @@ from actors.stages.ask_options import prompts_in
 from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import Llm, Message, Request, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
-from mustsee.evaluate.answers import likeliest, verdict_on_failure, verdict_on_reply, with_answers
+from mustsee.evaluate.answers import (
+    count_answers,
+    likeliest,
+    verdict_on_failure,
+    verdict_on_reply,
+    with_answers,
+)
 from mustsee.evaluate.rag import Rag
 from mustsee.evaluate.rubric import SCALES
 from mustsee.nn import weights
@@ -183,7 +189,8 @@ class AnswerLlm:
         verdicts: dict[str, list[Verdict]] = {}
         for name, verdict in (r for r in results if not isinstance(r, BaseException)):
             verdicts.setdefault(name, []).append(verdict)
-        return replace_questions(video, verdicts)
+        done = replace_questions(video, verdicts)
+        return replace(done, requests=(count_answers(done.questions or (), {self.name}),))
 
     def _lines(self, video: Video, seen: AnswererFrames) -> tuple[Line, ...]:
         """The transcript of the spans shown; all of it for the whole video or for clips."""

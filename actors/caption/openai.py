@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from actors.part import LlmConfig, Opened, RunContext
 from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import Asker, Sampling
+from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, UserError
 from mustsee.media.changes import looks_alike
 from mustsee.media.frames import crop_jpeg, decode, encode, jpeg_thumbnail, shrunk
@@ -29,6 +30,8 @@ from mustsee.store import keyed_by
 from mustsee.text import overlap
 
 PROMPT, WATCHED = "caption/frames", "caption/clips"
+FRAMES = "captions of frames"  # `what` of the requests
+AGAIN = "second looks at frames"
 JPEG_QUALITY = 85  # quality of the JPEGs made here, 0 to 100
 MAX_FRAMES_TOGETHER = 6  # frames of a shot in one request of the second look
 MAX_CLIPS_IN_MEMORY = 32  # requests whose clips are in memory at once
@@ -102,7 +105,10 @@ class OpenAICaptioner:
             rest = [k for k in video.keyframes or () if k not in from_clips]
             results = await self._caption_frames(asker, rest, title)
             refused = [error for error in results.values() if isinstance(error, BadRow)]
-            run.count("frames not captioned", len(refused))
+            requests = RequestTally()
+            requests.add_sent(FRAMES, len(video.keyframes or ()))
+            if refused:
+                requests.add_unread(FRAMES, refused[-1], len(refused))
             if len(refused) > len(video.keyframes or ()) / 2:
                 frames = len(video.keyframes or ())
                 raise BadRow(f"{len(refused)} of {frames} frames were refused: {refused[0]}")
@@ -112,13 +118,13 @@ class OpenAICaptioner:
                 for s in await asyncio.to_thread(doubts, first, self.agree)
             ]
             looks = await asyncio.gather(
-                *(self._look_again(closer, video, s, title) for s in doubtful)
+                *(self._look_again(closer, video, s, title, requests) for s in doubtful)
             )
             second = {k: text for look in looks for k, text in look.items()}
             run.count("frames looked at again", len(second))
             texts = from_clips | first | second
             captions = tuple(Caption(k.time, texts[k]) for k in video.keyframes or () if k in texts)
-            return dataclasses.replace(video, captions=captions)
+            return dataclasses.replace(video, captions=captions, requests=requests.counts)
 
         return caption
 
@@ -129,6 +135,7 @@ class OpenAICaptioner:
             prompts=self.load_prompts(),
             sampling=sampling,
             tries=self.tries,
+            retries_stored=run.retry_problems,
             watch=video_input_of(endpoint, run.store),
         )
 
@@ -197,14 +204,21 @@ class OpenAICaptioner:
             return [text for texts in await asyncio.gather(*each) for text in texts]
 
     async def _look_again(
-        self, asker: Asker, video: Video, context: CaptionContext, title: str
+        self,
+        asker: Asker,
+        video: Video,
+        context: CaptionContext,
+        title: str,
+        requests: RequestTally,
     ) -> Mapping[Keyframe, str]:
         """Captions of frames of one shot, shown together and larger; none if that fails."""
+        requests.add_sent(AGAIN)
         try:
             times = [keyframe.time for keyframe in context.keyframes]
             frames = await asyncio.to_thread(_large, video.uri, times, self.again)
             texts = await self._ask(asker, context, frames, title)
-        except BadRow:
+        except BadRow as error:
+            requests.add_unread(AGAIN, error)
             return {}
         return dict(zip(context.keyframes, texts, strict=True))
 

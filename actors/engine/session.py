@@ -23,9 +23,9 @@ from mustsee.store import Store
 class Session:
     """What every worker of a run shares: the store, and the coordinator's handle.
 
-    `retry_problems`: rows with a stored problem are computed again. `max_attempts`: workers that
-    may die with a row before it becomes a problem. `here`: the caller's folder, which relative
-    paths start from.
+    `retry_problems`: rows with a stored problem, and those that lack replies, are computed again.
+    `max_attempts`: workers that may die with a row before it becomes a problem. `here`: the
+    caller's folder, which relative paths start from.
     """
 
     store: Store
@@ -88,6 +88,7 @@ class Session:
                 config, self.store, self.coordinator, count, sender, stage
             ),
             count=count,
+            retry_problems=self.retry_problems,
             pieces=ChunkRunner(
                 stage=stage,
                 hardware=hardware or Hardware(),

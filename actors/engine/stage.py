@@ -30,7 +30,7 @@ from actors.engine.session import Session
 from actors.part import Opened, Part, Threaded, computes_locally
 from mustsee import schemas
 from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
-from mustsee.records import Problem, Video
+from mustsee.records import Problem, RequestCount, Video
 from mustsee.run.record import RowOutcome
 from mustsee.store import digest, identity
 
@@ -188,8 +188,10 @@ class StageWorker:
 
     def _stored(self, key: str) -> pa.Table | None:
         result = self.session.store.get_table(self.stage.name, key)
-        failed = result is not None and result["problem"][0].is_valid
-        return None if failed and self.session.retry_problems else result
+        if result is None or not self.session.retry_problems:
+            return result
+        failed = result["problem"][0].is_valid
+        return None if failed or any(count.unread for count in _requests_in(result)) else result
 
     def _compute(self, tasks: Sequence[RowTask], results: list[pa.Table | None]) -> None:
         """Fill in the results of the rows that the store lacks. They are computed together, or one
@@ -258,6 +260,9 @@ class StageWorker:
     def _done(self, task: RowTask, row: Video, timer: RowWork) -> pa.Table:
         columns = {c: schemas.column(c, [getattr(row, c)]) for c in self.stage.part.writes}
         columns["problem"] = schemas.column("problem", [None])
+        if row.requests:
+            named = tuple(replace(count, stage=self.stage.name) for count in row.requests)
+            columns["requests"] = schemas.column("requests", [named])
         return self._settle(task, pa.table(columns), "computed", timer, keep=True)
 
     def _caught(self, task: RowTask, error: Exception, timer: RowWork) -> pa.Table:
@@ -298,6 +303,7 @@ class StageWorker:
             for row, key in zip(rows, keys, strict=True)
         ]
         written["lineage"] = schemas.column("lineage", lineage)
+        written["requests"] = self._merge_requests(table, results)
         for name, array in written.items():
             position = table.schema.get_field_index(name)
             table = (
@@ -307,6 +313,23 @@ class StageWorker:
             )
         table = self._apply_filters(table, results)
         return table.drop_columns([c for c in self.stage.forget if c in table.column_names])
+
+    def _merge_requests(self, table: pa.Table, results: Sequence[pa.Table | None]) -> pa.Array:
+        """Return the counts of requests of all stages: for rows with a new result, this stage's own
+        replace its earlier ones.
+        """
+        before = (
+            [_requests_in(table.slice(n, 1)) for n in range(table.num_rows)]
+            if "requests" in table.column_names
+            else [()] * table.num_rows
+        )
+        merged = [
+            old
+            if new is None
+            else (*(c for c in old if c.stage != self.stage.name), *_requests_in(new))
+            for old, new in zip(before, results, strict=True)
+        ]
+        return schemas.column("requests", merged)
 
     def _apply_filters(self, table: pa.Table, results: Sequence[pa.Table | None]) -> pa.Table:
         """Write the first filter's reason into `drop`, for the rows that this stage computed."""
@@ -330,6 +353,14 @@ class StageWorker:
 
 async def _gather(waiting: list[Coroutine[Any, Any, pa.Table]]) -> list[pa.Table]:
     return list(await asyncio.gather(*waiting))
+
+
+def _requests_in(result: pa.Table) -> tuple[RequestCount, ...]:
+    """Return the counts of requests in the one row of a table."""
+    if "requests" not in result.column_names:
+        return ()
+    counts: list[Any] = result["requests"][0].as_py() or []
+    return tuple(schemas.load(RequestCount, count) for count in counts)
 
 
 def _failed(problem: Problem) -> pa.Table:

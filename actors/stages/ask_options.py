@@ -53,6 +53,7 @@ class AskOptions(ABC):
             prompts=self.load_prompts(),
             sampling=self.sampling,
             tries=self.tries,
+            retries_stored=run.retry_problems,
             watch=watch,
         )
 

@@ -98,6 +98,7 @@ class Enrich(AskOptions):
                 traces.add_trace(q, video, writer, grader, settings, vetting)
                 for q in video.questions or ()
             )
-            return replace(video, questions=tuple(await asyncio.gather(*traced)))
+            questions = tuple(await asyncio.gather(*traced))
+            return replace(video, questions=questions, requests=vetting.requests.counts)
 
         return work

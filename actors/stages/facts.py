@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Lock
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import AskOptions
 from mustsee.calls.llm import is_rules
-from mustsee.facts.recipe import Seats, ask_facts, unasked_reason
+from mustsee.facts.recipe import Seats, ask_facts
 from mustsee.facts.settings import FactSettings
 from mustsee.records import Video
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -26,9 +26,9 @@ class AskFacts(AskOptions):
     selected. `encoder`: sentence model, a folder or `package:NAME/FOLDER`.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
-    writes: ClassVar[tuple[str, ...]] = ("facts", "questions", "unasked")
+    writes: ClassVar[tuple[str, ...]] = ("facts", "questions", "forms", "unasked")
 
     settings: FactSettings
     writer: LlmConfig
@@ -64,9 +64,6 @@ class AskFacts(AskOptions):
         async def ask(video: Video) -> Video:
             own = {role: asker.with_provenance() for role, asker in seats.items()}
             frames = VideoFrames(video, crop=crop)
-            done = await ask_facts(video, Seats(**own), frames, encode, self.settings, run.count)
-            if done.questions:
-                return done
-            return replace(done, unasked=unasked_reason(done))
+            return await ask_facts(video, Seats(**own), frames, encode, self.settings)
 
         return ask

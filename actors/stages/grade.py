@@ -19,7 +19,7 @@ from mustsee.evaluate.answers import GRADE, Answer, answers
 from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
 from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.prompts import ENGLISH
-from mustsee.records import Question, Verdict, Video
+from mustsee.records import Question, RequestCount, Verdict, Video
 from mustsee.store import hardware, keyed_by
 
 
@@ -62,14 +62,19 @@ class GradeReplies:
 
     def open(self, run: RunContext) -> Opened:
         prompts = prompts_in(None, self.language)
-        asker = Asker(llm=run.llm(self.llm), prompts=prompts, tries=self.tries)
+        asker = Asker(
+            llm=run.llm(self.llm),
+            prompts=prompts,
+            tries=self.tries,
+            retries_stored=run.retry_problems,
+        )
         judge = ConfiguredJudge(self.judge, run)
 
         async def work(video: Video) -> Video:
             rows = await asyncio.gather(
                 *(self._grade(q, asker, judge) for q in video.questions or ())
             )
-            return replace(video, questions=tuple(rows))
+            return replace(video, questions=tuple(rows), requests=_count_grades(rows))
 
         return work
 
@@ -100,6 +105,16 @@ class GradeReplies:
             reply=graded.reply if graded else "",
             detail=json.dumps(detail),
         )
+
+
+def _count_grades(questions: Sequence[Question]) -> tuple[RequestCount, ...]:
+    """Return how many answers were to be graded by a rubric, and how many could not be."""
+    details = [
+        json.loads(v.detail or "{}") for q in questions for v in q.verdicts if v.filter == GRADE
+    ]
+    errors = [detail["error"] for detail in details if "error" in detail]
+    error = errors[-1] if errors else ""
+    return (RequestCount(what="grades", sent=len(details), unread=len(errors), error=error),)
 
 
 async def _judge(

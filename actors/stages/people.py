@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from actors.stages.ask_options import AskOptions
+from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import UserError
 from mustsee.recipes.neptune.people import PROMPT, perceive_people
 from mustsee.records import Video
@@ -49,12 +50,16 @@ class People(AskOptions):
         asker = self.open_asker(self.llm, run)
 
         async def look(video: Video) -> Video:
-            people = await perceive_people(video, asker, frames=self.frames, seed=self.seed)
+            requests = RequestTally()
+            people = await perceive_people(
+                video, asker, requests, frames=self.frames, seed=self.seed
+            )
             return replace(
                 video,
                 perceived_age=people.age,
                 perceived_gender=people.gender,
                 perceived_by=asker.llm.identity,
+                requests=requests.counts,
             )
 
         return look

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from actors.judge.seat import ConfiguredJudge
@@ -23,7 +23,13 @@ from mustsee.verify.guess_counts import GuessRule
 from mustsee.verify.match import SetGuess
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import NOT_LOOKED_AT
-from mustsee.verify.vetting import QuestionFilter, VettingContext, ordered_filters, vet
+from mustsee.verify.vetting import (
+    QuestionFilter,
+    VettingContext,
+    count_unverified,
+    ordered_filters,
+    vet,
+)
 
 FURTHER_GUESSERS = ("guesser_2", "guesser_3")  # roles that may be null
 
@@ -165,6 +171,8 @@ class Vet(AskOptions):
             )
             if len(filters) < len(self.chosen_filters):
                 run.count(NOT_LOOKED_AT, len(video.questions or ()))
-            return await vet(video, filters, vetting, self.subset, self.repair, self.spare)
+            done = await vet(video, filters, vetting, self.subset, self.repair, self.spare)
+            count_unverified(done.questions or (), vetting)
+            return replace(done, requests=vetting.requests.counts)
 
         return work

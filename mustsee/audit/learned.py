@@ -279,8 +279,8 @@ def record_learned(tables: Tables) -> Mapping[str, Any]:
         return {}
     rights, chances, videos, taken = zip(*hits, strict=True)
     found, chance = stats.mean(rights, videos), float(np.mean(chances))
-    note = f"the learned guess is right in {_in_words(found)} of {found.n} questions, by chance in "
-    note += f"{chance:.0%}; it keeps {round(sum(taken))} of them out of the subset"
+    note = f"a text model fitted on the other videos answers {_in_words(found)} of {found.n} "
+    note += f"questions right, by chance {chance:.0%}; {round(sum(taken))} did not pass for it"
     if not sum(taken) and found.value >= chance + WARN_LEAD:
         note = f"warning: {note}, since this may be luck on so few: look for what the answers share"
     return {NAME: {**vars(found), "chance": chance, "taken": int(sum(taken))}, "notes": [note]}

@@ -20,6 +20,7 @@ __all__ = [
     "quota",
     "refusals",
     "reply_waits",
+    "request_tally",
     "restart_log",
     "usage",
 ]

@@ -262,12 +262,21 @@ class ProvenanceRecorder:
         return reply
 
 
+@dataclass(frozen=True)
+class _UnreadableChat:
+    """A chat without a readable reply: why the last one is not, and whether all are stored ones."""
+
+    reason: str
+    is_stored: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asker:
     """A model, the prompts and the settings with which a recipe asks it.
 
     `tries`: unparseable replies to one prompt after which the row becomes a problem.
-    `watch`: prepares videos for the model; None: it gets frames.
+    `watch`: prepares videos for the model; None: it gets frames. `retries_stored`: where all tries
+    are unparseable replies from the store, the model is asked anew.
     """
 
     llm: Llm
@@ -275,6 +284,7 @@ class Asker:
     sampling: Sampling = Sampling()
     tries: int = 3
     watch: PreparesVideo | None = None
+    retries_stored: bool = False
 
     def __post_init__(self) -> None:
         if self.tries < 1:
@@ -300,27 +310,45 @@ class Asker:
 
         An unparseable reply is returned to the model with the reason. After a reply that was cut
         off, the same prompt is sent with twice the `max_tokens`. `history`: earlier turns of the
-        chat. Raises BadRow after `tries` unparseable replies.
+        chat. Raises BadRow after `tries` unparseable replies; with `retries_stored`, replies from
+        the store do not count.
         """
         rendered = self.prompts.render(name, **variables)
-        messages = _chat(rendered, images, clips, history)
-        reason, sampling = "", self.sampling
-        for attempt in range(self.tries):
-            request = Request(
-                prompt=name,
-                digest=rendered.digest,
-                messages=messages,
-                variables=variables,
-                sampling=sampling,
-                seed=seed,
-                form=form.schema,
-                attempt=attempt,
-                reason=reason,
-            )
+        first = Request(
+            prompt=name,
+            digest=rendered.digest,
+            messages=_chat(rendered, images, clips, history),
+            variables=variables,
+            sampling=self.sampling,
+            seed=seed,
+            form=form.schema,
+        )
+        while True:
+            result = await self._chat(first, form)
+            if not isinstance(result, _UnreadableChat):
+                return result
+            if not (self.retries_stored and result.is_stored):
+                break
+            first = replace(first, attempt=first.attempt + self.tries)
+        raise BadRow(
+            f"prompt {name!r}: none of {self.tries} replies of {self.llm.identity} could be "
+            f"parsed; the last one: {result.reason}"
+        )
+
+    async def _chat(self, first: Request, form: Form[T]) -> T | _UnreadableChat:
+        """Send a request, and after each unparseable reply the reason, at most `tries` times in
+        all.
+        """
+        request, reason, is_stored = first, "", True
+        for attempt in range(first.attempt, first.attempt + self.tries):
+            request = replace(request, attempt=attempt, reason=reason)
             reply = await self.llm.complete(request)
+            is_stored = is_stored and reply.cached
             if reply.finish == "length":
                 reason = f"it was cut off after {reply.tokens_out} tokens"
-                sampling = replace(sampling, max_tokens=2 * sampling.max_tokens)
+                sampling = request.sampling
+                longer = replace(sampling, max_tokens=2 * sampling.max_tokens)
+                request = replace(request, sampling=longer)
                 continue
             try:
                 if reply.finish == "refusal":
@@ -331,11 +359,9 @@ class Asker:
             except Unparsed as error:
                 reason = str(error)
                 answer = Message("assistant", reply.text or "(nothing)")
-                messages = (*messages, answer, Message("user", correction(reason)))
-        raise BadRow(
-            f"prompt {name!r}: none of {self.tries} replies of {self.llm.identity} could be "
-            f"parsed; the last one: {reason}"
-        )
+                correcting = Message("user", correction(reason))
+                request = replace(request, messages=(*request.messages, answer, correcting))
+        return _UnreadableChat(reason, is_stored)
 
     def messages(
         self,

@@ -33,6 +33,7 @@ ASKED = "Is this seen or heard in these stretches: {}"  # question to the verifi
 YES_NO = ("Yes", "No")
 AXES = ("perception", "time", "logic", "completeness")
 LEVELS = (0, 1, 2)
+TRACES = "traces"  # `what` of the requests
 WITHOUT = "questions left without a trace"  # names of counts in run.json
 FALLEN = "traces with a step that does not show"
 LABELS = {"step": r"step", "conclusion": r"conclusion"}
@@ -85,11 +86,13 @@ async def add_trace(
     """
     if question.drop is not None or question.unverified_by or not question.answer:
         return question
+    vetting.requests.add_sent(TRACES)
     try:
         trace = await _write_trace(question, video, writer, settings, vetting)
-        if trace is None:
-            raise BadRow("it has no steps")
-    except BadRow:
+    except BadRow as error:
+        vetting.requests.add_unread(TRACES, error)
+        trace = None
+    if trace is None:
         vetting.count(WITHOUT, 1)
         return question
     results = await gather(
@@ -105,7 +108,8 @@ async def add_trace(
         return mark_unverified(judged, NAME)
     try:
         levels, verdict = await _grade(question, video, trace, grader, settings, vetting.seed)
-    except BadRow:
+    except BadRow as error:
+        vetting.requests.add_unread(TRACES, error)
         return mark_unverified(judged, NAME)
     judged = replace(
         judged,

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mustsee.records import Question, Verdict
+from mustsee.records import Question, RequestCount, Verdict
 from mustsee.replies.extract import extract
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.options import order, rotated_options
@@ -133,19 +132,18 @@ def answers(question: Question) -> list[Answer]:
     return replies
 
 
-def all_failed(questions: Iterable[Question]) -> str:
-    """Return why, if every call to these questions failed; "" if one did not, or none was made."""
-    count, reasons = 0, Counter[str]()
-    for answer in (a for q in questions for a in answers(q)):
-        if answer.failed is None:
-            return ""
-        count += 1
-        reasons[answer.failed] += 1
-    if not count:
-        return ""
-    reason, n = reasons.most_common(1)[0]
-    others = f"; {len(reasons) - 1} other reasons are in the table" if len(reasons) > 1 else ""
-    return f"all {count} calls failed, {n} of them so: {reason}{others}"
+def count_answers(questions: Iterable[Question], models: Collection[str]) -> RequestCount:
+    """Return how many answers the models were asked for, and how many calls failed for good."""
+    failed, sent = list[str](), 0
+    for question in questions:
+        for verdict in question.verdicts:
+            if verdict.filter == FILTER and verdict.model in models and verdict.prompt:
+                sent += 1
+                detail: dict[str, Any] = json.loads(verdict.detail or "{}")
+                failed += [detail["error"]] if "error" in detail else []
+    return RequestCount(
+        what="answers", sent=sent, unread=len(failed), error=failed[-1] if failed else ""
+    )
 
 
 def with_answers(question: Question, given: Sequence[Verdict]) -> Question:

@@ -228,13 +228,22 @@ def headline(results: Sequence[EvaluationResults]) -> list[str]:
     return lines
 
 
-def for_page(results: Sequence[EvaluationResults]) -> dict[str, Any]:
-    """Return the scores for the report: a line for each model, and the table as texts."""
-    columns = table(results, {one.model: one.model for one in results}).columns
-    cells = [[str(Text.from_markup(str(cell))) for cell in column.cells] for column in columns]
+def for_page(
+    results: Sequence[EvaluationResults], compared: Sequence[Comparison] = ()
+) -> dict[str, Any]:
+    """Return the scores for the report: a line for each model, and the tables of scores and of
+    differences between models as texts.
+    """
+    names = {one.model: one.model for one in results}
+    names |= {model: model for one in compared for model in (one.a, one.b)}
+    shown = {"lines": headline(results), **_as_texts(table(results, names))}
+    return {**shown, "compared": _as_texts(comparisons(compared, names))} if compared else shown
+
+
+def _as_texts(of: Table) -> dict[str, Any]:
+    cells = [[str(Text.from_markup(str(cell))) for cell in column.cells] for column in of.columns]
     return {
-        "lines": headline(results),
-        "head": [str(column.header) for column in columns],
+        "head": [str(column.header) for column in of.columns],
         "rows": [list(row) for row in zip(*cells, strict=True)],
     }
 
@@ -350,9 +359,10 @@ def saturation_points(
     records: Sequence[Mapping[str, Any]],
 ) -> dict[str, list[tuple[float, Mapping[str, Any]]]]:
     """Return model (its name without frames) -> (frames, accuracy), from the `results.json` of
-    several runs. A model with one number of frames is left out.
+    several runs; where these are on several datasets, each model is named with its dataset. A model
+    with one number of frames on a dataset is left out.
     """
-    points: dict[str, dict[float, Mapping[str, Any]]] = {}
+    points: dict[tuple[str, str], dict[float, Mapping[str, Any]]] = {}
     for record in records:
         frames: float | None = record.get("frames")
         if frames is None:
@@ -360,8 +370,14 @@ def saturation_points(
         for one in record.get("results", ()):
             if one["weighted"] is not None:
                 name = re.sub(r" (?:\d+ frames(?: \+ )?|blind$)", " ", one["model"]).strip()
-                points.setdefault(name, {})[float(frames)] = one["weighted"]
-    return {name: sorted(p.items()) for name, p in points.items() if len(p) > 1}
+                dataset = str(record.get("questions", ""))
+                points.setdefault((name, dataset), {})[float(frames)] = one["weighted"]
+    several = len({dataset for _, dataset in points}) > 1
+    return {
+        f"{name} on {dataset}" if several else name: sorted(p.items())
+        for (name, dataset), p in points.items()
+        if len(p) > 1
+    }
 
 
 def curve(points: Mapping[str, Sequence[tuple[float, Mapping[str, Any]]]]) -> Figure:

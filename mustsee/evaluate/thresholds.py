@@ -36,19 +36,21 @@ class ThresholdAccuracy:
 def accuracy_by_threshold(
     questions: Iterable[Question], models: Sequence[str], cluster: Mapping[str, str]
 ) -> list[ThresholdAccuracy]:
-    """Return a row for each threshold of the first filter, of it and the next, and so on. Counts
-    the kept questions that every filter guessed at, as often as any other; none if fewer than two
-    runs were made.
+    """Return a row for each threshold of the first filter, of it and the next, and so on. Filters
+    of one run are left out. Counts the kept questions with all runs of every filter; returns none
+    if these are fewer than half, as where runs stop once a vote is decided (`all_runs=false`).
     """
     kept = [q for q in questions if q.drop is None and q.answer_index is not None]
     wrong = {q.question_id: _wrong_runs(q) for q in kept}
-    names = [n for n in GUESSES if any(n in runs for runs in wrong.values())]
+    names = [n for n in GUESSES if any(len(runs.get(n, ())) > 1 for runs in wrong.values())]
     runs = max((len(given) for found in wrong.values() for given in found.values()), default=0)
     if runs < 2:
         return []
     tried = [
         q for q in kept if all(len(wrong[q.question_id].get(name, ())) == runs for name in names)
     ]
+    if 2 * len(tried) < len(kept):
+        return []
     rows: list[ThresholdAccuracy] = []
     for count in range(1, len(names) + 1):
         for least in range(runs + 1):

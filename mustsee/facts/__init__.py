@@ -12,6 +12,7 @@ __all__ = [
     "exam",
     "extract",
     "forms",
+    "funnel",
     "look",
     "moments",
     "open",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from asyncio import gather
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
 from mustsee.calls.llm import Asker
+from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance
 from mustsee.facts.draw import TRIES, Likeness, is_coherent, is_most_alike
@@ -16,10 +17,9 @@ from mustsee.facts.rank import rank
 from mustsee.facts.select import Chosen, ChosenGroup, SelectRules
 from mustsee.facts.settings import PASSES, FactSettings
 
-UNRANKED = "questions of exams that could not be read"  # names of counts in run.json
-DRAFTED = "questions drafted"
-GUESSED = "right answers in exams without the video"
-Count = Callable[[str, int], None]
+EXAM_ANSWERS = "exam answers"  # `what` of the requests; one for each question of an exam
+# Further parts of an exam that are asked where none has had a readable reply.
+MAX_UNREAD_PARTS = 12
 
 
 async def examine(
@@ -27,41 +27,30 @@ async def examine(
     guesser: Asker,
     likeness: Likeness,
     settings: FactSettings,
-    count: Count,
+    requests: RequestTally,
 ) -> tuple[list[ChosenGroup], list[ChosenGroup]]:
     """Return the drafts that a guesser without the video does not answer right in `PASSES` exams,
     each with the rank it gave the truth in the last one, and those that it answered right at last.
     It sees many questions of the video at once, and what they tell of each other. A question that
-    it answers right gets other options, if enough exams are left. Questions of an exam that cannot
-    be read are left out.
+    it answers right gets other options, if enough exams are left. A question whose exam has no
+    readable reply is left out, and counted. Raises BadRow if no question is left but of those.
     """
-
-    async def sit(questions: Sequence[Chosen], seed: int) -> dict[str, int]:
-        asked = [(one.stem.question, one.options) for one in questions]
-        try:
-            orders = await rank(asked, guesser, seed=seed)
-        except BadRow:
-            count(UNRANKED, len(questions))
-            return {}
-        return {
-            one.stem.question: order.index(one.options.index(one.stem.answer))
-            for one, order in zip(questions, orders, strict=True)
-        }
-
     rules, rng = settings.select, Random(f"{settings.seed}/examine")
     groups, ranks, passed = list(drafts), dict[str, int](), Counter[str]()
     known: list[ChosenGroup] = []
-    count(DRAFTED, sum(len(group.members) for group in groups))
     for number in range(settings.exams):
         seed = settings.seed + number
         members = {one.stem.question: one for group in groups for one in group.members}
         asked = [name for name in members if passed[name] < PASSES]
         drawn = [members[name] for name in by_chance(f"{seed}/exam", asked, str)]
         ranks = {name: rank for name, rank in ranks.items() if name not in asked}
-        for part in await gather(*(sit(part, seed) for part in _parts(drawn, settings.together))):
-            ranks |= part
+        try:
+            ranks |= await sit_exam(drawn, guesser, settings.together, seed, requests)
+        except BadRow as error:
+            if len(asked) == len(members):  # No question has passed before.
+                raise
+            requests.add_unread(EXAM_ANSWERS, error, len(drawn))
         passed.update(asked)
-        count(GUESSED, sum(ranks.get(name) == 0 for name in asked))
         groups = [kept for group in groups for kept in drop_guessed(group, ranks, rules.matched)]
         left = {one.stem.question for group in groups for one in group.members}
         for one in (members[name] for name in asked if name in ranks and name not in left):
@@ -73,6 +62,53 @@ async def examine(
                 known.append(ChosenGroup(members=(replace(one, rank=0),)))
     passes = [all(passed[m.stem.question] >= PASSES for m in group.members) for group in groups]
     return [group for group, enough in zip(groups, passes, strict=True) if enough], known
+
+
+async def sit_exam(
+    questions: Sequence[Chosen], guesser: Asker, together: int, seed: int, requests: RequestTally
+) -> dict[str, int]:
+    """Return the rank of each question's right answer, by the question.
+
+    A part of the exam without a readable reply is halved and asked again, as it may be too long for
+    the model, or hold one question that the endpoint refuses. Raises BadRow if no part has a reply.
+    """
+
+    async def ask(part: Sequence[Chosen]) -> dict[str, int] | BadRow:
+        try:
+            orders = await rank(
+                [(one.stem.question, one.options) for one in part], guesser, seed=seed
+            )
+        except BadRow as error:
+            return error
+        return {
+            one.stem.question: order.index(one.options.index(one.stem.answer))
+            for one, order in zip(part, orders, strict=True)
+        }
+
+    requests.add_sent(EXAM_ANSWERS, len(questions))
+    ranks, errors = dict[str, int](), list[BadRow]()
+    due, waiting = _parts(questions, together), list[Sequence[Chosen]]()
+    first_parts = len(due)
+    while due:
+        for part, result in zip(due, await gather(*map(ask, due)), strict=True):
+            if not isinstance(result, BadRow):
+                ranks |= result
+                continue
+            errors.append(result)
+            if len(part) > 1:
+                waiting.append(part)
+        if not ranks and len(errors) >= first_parts + MAX_UNREAD_PARTS:
+            break
+        # While there is no reply at all, every further request may be refused, too.
+        halved, waiting = (waiting, []) if ranks else (waiting[-1:], waiting[:-1])
+        due = [half for part in halved for half in _parts(part, -(-len(part) // 2))]
+    if errors and not ranks:
+        raise BadRow(
+            f"none of the {len(questions)} questions of an exam could be answered: {errors[0]}"
+        )
+    if lost := len(questions) - len(ranks):
+        requests.add_unread(EXAM_ANSWERS, errors[-1], lost)
+    return ranks
 
 
 def drop_guessed(

@@ -1,6 +1,6 @@
 """Composed questions asked without their options.
 
-    sibling = open_sibling(question)   # or None
+    sibling = open_sibling(question, stem.form)   # or None
 
 Options help whoever can exclude some of them. A question whose form has an answer that one can say
 in words, and whose wording names no options, is asked again without them. Its options are known to
@@ -29,11 +29,11 @@ _NEEDS_OPTIONS = re.compile(
 _WORDS = re.compile(r"^the words “(.+)”$")
 
 
-def open_sibling(question: Question) -> Question | None:
-    """Return the question without its options, as a sibling of it that is in no set; None where the
-    form or the wording needs options, or the question holds the words of its answer.
+def open_sibling(question: Question, family: str) -> Question | None:
+    """Return the question without its options, as a sibling of it that is in no set; None where its
+    form, of the `family`, or its wording needs options, or it holds the words of its answer.
     """
-    if question.form not in FORMS or _NEEDS_OPTIONS.search(question.question):
+    if family not in FORMS or _NEEDS_OPTIONS.search(question.question):
         return None
     answer_terms = set(terms(question.answer))
     if answer_terms and answer_terms <= set(terms(question.question)):

@@ -1,7 +1,7 @@
 """Facts, from extraction to composed questions (`ask=facts`), on one video.
 
     seats = Seats(writer=..., verifier=..., guesser=...)
-    video = await ask_facts(video, seats, frames, encode, settings, count)
+    video = await ask_facts(video, seats, frames, encode, settings)
 
 A writer lists timed facts. A draft of all questions says which entries of the truth table they
 need; a verifier looks at these, one moment at a time. A fact that is not seen where it is claimed
@@ -22,11 +22,13 @@ from random import Random
 import numpy as np
 
 from mustsee.calls.llm import Asker
+from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance, shared_seconds
 from mustsee.facts.draw import draw_groups
-from mustsee.facts.exam import Count, examine
+from mustsee.facts.exam import examine
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
+from mustsee.facts.funnel import count_forms, explain_no_questions
 from mustsee.facts.look import look
 from mustsee.facts.moments import find_alike, moments_of, scenes_of, windows_of
 from mustsee.facts.open import open_sibling
@@ -51,9 +53,8 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 BORDER_S = 1.5  # from a question's evidence that an event must lie to be a wrong answer, at least
 NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
 RECIPE = "facts"  # `recipe` of the questions
-UNREAD_WINDOWS = "windows without readable facts"  # names of counts in run.json
-UNREAD_LOOKS = "moments whose look could not be read"
-NOT_SEEN = "facts not seen where they were claimed"
+WINDOWS = "windows"  # `what` of the requests
+LOOKS = "looks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,11 +72,15 @@ async def ask_facts(
     frames: VideoFrames,
     encode: Encode,
     settings: FactSettings,
-    count: Count,
 ) -> Video:
-    """Return the video with its facts and questions. Raises BadRow if no window could be read."""
+    """Return the video with its facts and questions, or the reason why there are none, with what
+    became of the questions of each form, and with the number of requests without a readable reply.
+
+    Raises BadRow if no window, no look or no exam has one.
+    """
+    requests = RequestTally()
     moments = moments_of(video, settings.moments)
-    facts = await list_facts(video, moments, seats.writer, frames, settings, count)
+    facts = await list_facts(video, moments, seats.writer, frames, settings, requests)
     table = TruthTable(
         facts=facts, moments=moments, scenes=scenes_of(moments, video.frames or (), facts)
     )
@@ -88,7 +93,7 @@ async def ask_facts(
             encode=encode, most=settings.search,
         ),
     )  # fmt: skip
-    table = await look_at(table, video, seats.verifier, frames, settings, count)
+    table = await look_at(table, video, seats.verifier, frames, settings, requests)
     table = replace(table, truth=doubt_lost_things(table, video.shots or ()))
     stems = await asyncio.to_thread(
         lambda: drop_near_acts(drop_twins(make_stems(table, settings), table), table)
@@ -100,7 +105,7 @@ async def ask_facts(
         settings.select.for_drafts(settings.drafts), seconds=seconds, seed=settings.seed,
         alike=AlikeMoments(table, video.frames or ()),
     )  # fmt: skip
-    unguessed, guessed = await examine(drafts, seats.guesser, likeness, settings, count)
+    unguessed, guessed = await examine(drafts, seats.guesser, likeness, settings, requests)
     groups = await asyncio.to_thread(
         choose, unguessed, guessed, settings.select, seconds=seconds, seed=settings.seed
     )
@@ -110,23 +115,19 @@ async def ask_facts(
     )
     questions = [q for group in groups for q in compose(group, video.video_id, by)]
     if settings.open:
-        questions += [q for q in map(open_sibling, questions) if q is not None]
-    return replace(video, facts=table.facts, questions=tuple(questions))
-
-
-def unasked_reason(video: Video) -> str:
-    """Return why no question was composed of the facts of a video."""
-    facts = video.facts or ()
-    if not facts:
-        return "no fact could be listed of it"
-    held = sum(fact.drop is None for fact in facts)
-    reason = (
-        f"{held} of {len(facts)} listed facts hold where they are claimed: too few that "
-        "stand beside each other for a question that its words do not give away"
+        families = [one.stem.form for group in groups for one in group.members]
+        siblings = map(open_sibling, questions, families)
+        questions = [*questions, *(q for q in siblings if q is not None)]
+    done = replace(
+        video,
+        facts=table.facts,
+        questions=tuple(questions),
+        forms=count_forms(stems, drafts, unguessed, guessed, groups),
+        requests=requests.counts,
     )
-    if explains_steps(facts):
-        reason += "; its lines explain steps, so nothing is asked of its words alone"
-    return reason
+    if questions:
+        return done
+    return replace(done, unasked=explain_no_questions(done, seats.writer.llm.identity))
 
 
 async def list_facts(
@@ -135,12 +136,12 @@ async def list_facts(
     writer: Asker,
     frames: VideoFrames,
     settings: FactSettings,
-    count: Count,
+    requests: RequestTally,
 ) -> tuple[Fact, ...]:
     """Return the facts that a writer lists of all windows, and those that code takes from the
-    on-screen texts and the transcript, in the order of time. A window whose reply cannot be read is
-    left out. An overview of the video comes first, if it has several windows: what it calls people
-    and places, all windows call them.
+    on-screen texts and the transcript, in the order of time. A window without a readable reply is
+    left out, and counted; raises BadRow if all are. An overview of the video comes first, if it has
+    several windows: what it calls people and places, all windows call them.
     """
 
     async def list_window(
@@ -148,6 +149,7 @@ async def list_facts(
     ) -> tuple[Fact, ...]:
         planned = plan(see, video_span(video), (window.span,))
         times = planned.times if planned else ()
+        requests.add_sent(WINDOWS)
         return await extract(
             window, writer, images=await frames.jpegs(times, see), times=times,
             kinds=kinds, most=most, seed=settings.seed,
@@ -160,8 +162,8 @@ async def list_facts(
         whole = Window(span=video_span(video))
         try:
             names = await list_window(whole, settings.overview, named, settings.names)
-        except BadRow:
-            count(UNREAD_WINDOWS, 1)
+        except BadRow as error:
+            requests.add_unread(WINDOWS, error)
     facts: dict[str, Fact] = {}
     asked: list[Awaitable[tuple[Fact, ...]]] = []
     for first, last in windows:
@@ -183,17 +185,17 @@ async def list_facts(
         most = round(settings.each * (last - first))
         asked.append(list_window(window, settings.extract, settings.kinds, most))
     listed = await gather(*asked, return_exceptions=True)
-    unread = [error for error in listed if isinstance(error, BadRow)]
-    count(UNREAD_WINDOWS, len(unread))
-    if unread and len(unread) == len(windows):
-        raise unread[-1]
     for found in listed:
-        if isinstance(found, BaseException):
-            if not isinstance(found, BadRow):
-                raise found
-            continue
-        for fact in found:
-            merge_fact(facts, fact)
+        if isinstance(found, BadRow):
+            requests.add_unread(WINDOWS, found)
+        elif isinstance(found, BaseException):
+            raise found
+        else:
+            for fact in found:
+                merge_fact(facts, fact)
+    unread = [error for error in listed if isinstance(error, BadRow)]
+    if unread and len(unread) == len(windows):
+        raise BadRow(f"no facts could be listed of its {len(windows)} windows: {unread[-1]}")
     texts = pick_texts(text_facts(video.texts or ()), moments, settings.texts)
     if any(fact.kind == VIEW for fact in facts.values()):
         texts = [replace(text, kind=VIEW) for text in texts]  # One question may join both.
@@ -254,7 +256,7 @@ def make_stems(table: TruthTable, settings: FactSettings) -> list[Stem]:
     for name, form in settings.forms.items():
         if form is not None:
             for stem in form.stems(table, Random(f"{settings.seed}/{name}")):
-                stems.setdefault(stem.question, stem)
+                stems.setdefault(stem.question, replace(stem, key=name))
     steps = explains_steps(table.facts)
     return [stem for stem in stems.values() if not (steps and is_of_words_alone(stem))]
 
@@ -328,15 +330,17 @@ async def look_at(
     verifier: Asker,
     frames: VideoFrames,
     settings: FactSettings,
-    count: Count,
+    requests: RequestTally,
 ) -> TruthTable:
     """Return the table with the entries that looks settle.
 
     A second, closer look at a moment judges what the first leaves open, and what it finds although
     nobody claims it there: that is true only if both looks say so, and unknown where too little is
     open for a second look. Facts that are seen at none of the moments at which they are claimed are
-    dropped.
+    dropped. A look without a readable reply leaves its entries unknown, and is counted; raises
+    BadRow if all do.
     """
+    unread = list[BadRow]()
 
     async def look_once(
         moment: int, facts: Sequence[Fact], see: Condition, number: int
@@ -344,11 +348,13 @@ async def look_at(
         here = table.moments[moment]
         planned = plan(see, video_span(video), (here,))
         times = planned.times if planned else ()
+        requests.add_sent(LOOKS)
         try:
             images = await frames.jpegs(times, see)
             seen = await look(facts, images, times, here, verifier, seed=settings.seed + number)
-        except BadRow:
-            count(UNREAD_LOOKS, 1)
+        except BadRow as error:
+            requests.add_unread(LOOKS, error)
+            unread.append(error)
             return {}
         return {(name, moment): truth for name, truth in seen.items()}
 
@@ -367,19 +373,21 @@ async def look_at(
 
     truth = dict(table.truth)
     wanted = await asyncio.to_thread(wanted_entries, table, settings)
-    for entries in await gather(
+    settled = await gather(
         *(
             settle(moment, facts[start : start + settings.phrases], 2 * number)
             for moment, facts in wanted.items()
             for number, start in enumerate(range(0, len(facts), settings.phrases))
         )
-    ):
+    )
+    if unread and not any(settled):
+        raise BadRow(f"none of the {len(settled)} looks at its moments was readable: {unread[-1]}")
+    for entries in settled:
         truth.update(entries)
     found: dict[str, dict[int, bool | None]] = defaultdict(dict)
     for (name, moment), entry in sorted(truth.items()):
         found[name][moment] = entry
     facts = tuple(_with_looks(fact, table, found[fact.fact_id]) for fact in table.facts)
-    count(NOT_SEEN, sum(fact.drop is not None for fact in facts))
     return replace(table, facts=facts, truth=truth)
 
 
@@ -465,7 +473,7 @@ def compose(group: ChosenGroup, video_id: str, by: Provenance) -> list[Question]
                 },
                 subsets=("full",),
                 provenance=by,
-                form=stem.form,
+                form=stem.key,
             )
         )
     if group.relation is None:

@@ -200,8 +200,8 @@ def draw_pairs(
         if form is None:
             continue
         seed = f"{settings.seed}/{name}"
-        others = _by_question(form.stems(moved, Random(seed)))
-        own = _by_question(form.stems(table, Random(seed)))
+        others = _by_question(name, form.stems(moved, Random(seed)))
+        own = _by_question(name, form.stems(table, Random(seed)))
         for question in by_chance(seed, [q for q in own if q in others], str):
             pairs = [(one, other) for one in own[question] for other in others[question]]
             options = ((pair, _draw_options(*pair, rules, seed)) for pair in pairs)
@@ -214,10 +214,11 @@ def draw_pairs(
     return found[: rules.question_limit(seconds)]
 
 
-def _by_question(stems: Iterable[Stem]) -> Mapping[str, list[Stem]]:
+def _by_question(key: str, stems: Iterable[Stem]) -> Mapping[str, list[Stem]]:
+    """Return the stems of the form `key` by their questions."""
     found: dict[str, list[Stem]] = {}
     for stem in stems:
-        found.setdefault(stem.question, []).append(stem)
+        found.setdefault(stem.question, []).append(replace(stem, key=key))
     return found
 
 

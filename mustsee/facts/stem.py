@@ -25,6 +25,8 @@ class Stem:
     what is asked once in a video. `centre`: the id of the one of them that the question relates to
     each of the others; empty: it relates each to each.
     `scene`: of the stem; `scenes`: of the answer and of the pool, by answer.
+    `form`: the family of the form that made it, such as "after"; `key`: its key under
+    `ask.settings.forms`, such as "after_text".
     """
 
     form: str
@@ -39,6 +41,7 @@ class Stem:
     centre: str = ""
     scene: int = -1
     scenes: Mapping[str, int] = field(default_factory=dict[str, int])
+    key: str = ""
 
 
 class QuestionForm(Protocol):

@@ -9,6 +9,7 @@ __all__ = [
     "checks",
     "course",
     "drafts",
+    "fact_funnel",
     "labelled",
     "no_questions",
     "numbered",

@@ -11,6 +11,7 @@ __all__ = [
     "browse",
     "decision",
     "estimate",
+    "funnels",
     "inputs",
     "lease",
     "other_runs",

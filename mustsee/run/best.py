@@ -13,14 +13,18 @@ BEST_QUESTIONS = 3  # shown without a script
 FRAMES_PER_QUESTION = 4
 
 
-def best(questions: Iterable[Question], most: int = BEST_QUESTIONS) -> list[Question]:
-    """Return at most `most` kept questions with evidence, those that need the video most.
+def best(
+    questions: Iterable[Question], most: int = BEST_QUESTIONS, *, subset: str | None = None
+) -> list[Question]:
+    """Return at most `most` kept questions with evidence, those that need the video most. `subset`:
+    of the questions that passed every filter, to which they belong; None: there is none.
 
     A question ranks higher if it cannot be answered without its evidence (`sight_needed`), if no
     guesser answered it (subsets), and if its evidence is widely spread. The questions are of
     different videos and types as far as possible.
     """
-    left = _candidates(questions, most)
+    passed = (q for q in questions if subset is None or subset in q.subsets)
+    left = _candidates(passed, most)
     chosen: list[Question] = []
     while left and len(chosen) < most:
         videos = {q.video_id for q in chosen}

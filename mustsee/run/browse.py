@@ -160,13 +160,14 @@ class Browser:
         return replace(item, frames=frames)
 
 
-def browser(tables: Tables, store: Store | None) -> Browser:
+def browser(tables: Tables, store: Store | None, subset: str | None = None) -> Browser:
     """Return the page's content: the best questions, then all others in the order of their videos.
+    `subset`: of the questions that passed every filter.
 
     Dropped questions are included. Without a store there are no frames.
     """
     panels = tables.videos_among(MAX_VIDEOS, *VIDEO_COLUMNS)
-    first = best(tables.questions())
+    first = best(tables.questions(), subset=subset)
     ids_of_first = {q.question_id for q in first}
     rest = (q for q in tables.questions() if q.question_id not in ids_of_first)
     questions = [*first, *islice(rest, MAX_QUESTIONS - len(first))]

@@ -255,6 +255,7 @@ IRRELEVANT_KEYS = (
     "max_problem_share",
     "retry_problems",
     "join",
+    "overwrite",
 )
 
 

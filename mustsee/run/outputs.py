@@ -48,6 +48,26 @@ def check_writable(key: str, folder: str) -> None:
         )
 
 
+def check_not_another_recipes(out: str, recipe: str) -> None:
+    """Raise UserError if the folder `out` holds the tables of another recipe, which a run would
+    replace.
+    """
+    filesystem, path = resolve(out)
+    try:
+        with filesystem.open_input_file(f"{path}/run.json") as file:
+            record: Any = json.loads(file.read())
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        record = {"recipe": f"a run whose run.json cannot be read ({error})"}
+    found = record.get("recipe") if isinstance(record, dict) else None
+    if found != recipe:
+        raise UserError(
+            f"out={out!r} holds the tables of {found or 'another program'}, which {recipe} would "
+            "replace: choose another out=, or allow it with overwrite=true"
+        )
+
+
 class ScratchFile:
     """Finished rows in one file on the local disk, in a folder that `close` removes."""
 
@@ -108,12 +128,14 @@ class ScratchFile:
         process_folders.release(self.folder)
 
 
-def write_rows(rows: ScratchFile, folder: Path, *, git: str = "", fall: bool = True) -> None:
+def write_rows(
+    rows: ScratchFile, folder: Path, *, git: str = "", drops_with_row: bool = True
+) -> None:
     """Write `videos.parquet` and `questions.parquet` in one pass.
 
     They have one row per video or clip, and one per question, dropped ones included. `git`: the
-    source revision that publishes the questions. `fall`: when a row was dropped or failed, its kept
-    questions are dropped too, because no later stage has made its file or checked them.
+    source revision that publishes the questions. `drops_with_row`: the questions of a row that was
+    dropped or failed are dropped too, because no later stage has made its file or checked them.
     """
     schema = rows.schema
     with (
@@ -127,7 +149,7 @@ def write_rows(rows: ScratchFile, folder: Path, *, git: str = "", fall: bool = T
             if _is_full_group(cast_tables):
                 videos.write_table(pa.concat_tables(cast_tables))
                 cast_tables.clear()
-            waiting += (_with_revision(q, git) for q in _questions_of(table, fall=fall))
+            waiting += (_with_revision(q, git) for q in _questions_of(table, drops_with_row))
             while len(waiting) >= QUESTIONS_PER_GROUP:
                 questions.add(waiting[:QUESTIONS_PER_GROUP])
                 del waiting[:QUESTIONS_PER_GROUP]
@@ -181,7 +203,7 @@ def _cast_to(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _questions_of(rows: pa.Table, *, fall: bool) -> Iterator[Question]:
+def _questions_of(rows: pa.Table, drops_with_row: bool) -> Iterator[Question]:
     needed = ("video_id", "uri", "questions", "drop", "problem")
     columns = [c for c in needed if c in rows.column_names]
     for row in rows.select(columns).to_pylist():
@@ -190,8 +212,9 @@ def _questions_of(rows: pa.Table, *, fall: bool) -> Iterator[Question]:
         if video.problem is not None:
             reason = f"failed in {video.problem.stage}: {video.problem.message}"
         for question in video.questions or ():
-            is_dropped_too = fall and reason is not None and question.drop is None
-            yield replace(question, drop=f"video: {reason}") if is_dropped_too else question
+            if drops_with_row and reason is not None and question.drop is None:
+                question = replace(question, drop=f"video: {reason}")
+            yield question
 
 
 def _with_revision(question: Question, git: str) -> Question:

@@ -14,6 +14,7 @@ from mustsee.calls.call_log import Spent
 from mustsee.calls.llm import untested_note
 from mustsee.calls.usage import CallCounts, UsageTotals
 from mustsee.errors import MustseeError, UserError
+from mustsee.questions.fact_funnel import RunFunnel
 from mustsee.run import pace
 
 if TYPE_CHECKING:  # Every worker imports this module, and few of them the filters.
@@ -177,12 +178,12 @@ class FilterCounts:
 class QuestionCounts:
     """Numbers of questions.
 
-    `dropped`: by filter.
+    `kept`: that no filter drops. `passed`: of these, every filter. `dropped`: by filter.
     `subsets`, `types`: kept questions by subset and type; `first_types`: by the type of their first
     wording, before any repair.
     `failed`: kept questions by filter that they did not pass.
     `filters`: results of each filter.
-    `without`: the first videos that were used and have no kept question, with the reason.
+    `without`: the first videos that were used and have no question that passed, with the reason.
     `guesses`: of the filters by guesses, compared with chance; None without such filters.
     `sampled`: the share of right questions among those that `sight` looked at, where it looked at a
     sample only; else None.
@@ -190,6 +191,7 @@ class QuestionCounts:
 
     made: int = 0
     kept: int = 0
+    passed: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict[str, int])
     subsets: Mapping[str, int] = field(default_factory=dict[str, int])
     types: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -235,6 +237,7 @@ class RunRecord:
     `allowed`: by stage, the limits of its endpoint.
     `held`, `damaged`: as in `Snapshot`.
     `left_out`: by account, parameters that the endpoint refuses, and their names instead, or "".
+    `facts`: what became of the facts, and the requests without a readable reply.
     `extra`: keys that the recipe adds at the top level of `run.json`.
     """
 
@@ -260,6 +263,7 @@ class RunRecord:
     held: Mapping[str, float] = field(default_factory=dict[str, float])
     damaged: Mapping[str, str] = field(default_factory=dict[str, str])
     left_out: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    facts: RunFunnel = field(default_factory=RunFunnel)
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def with_seconds(self, seconds: float) -> RunRecord:
@@ -318,6 +322,7 @@ class RunRecord:
             "questions": {
                 "made": questions.made,
                 "kept": questions.kept,
+                "passed": questions.passed,
                 "dropped": dict(questions.dropped),
                 "subsets": dict(questions.subsets),
                 "types": dict(questions.types),
@@ -330,6 +335,9 @@ class RunRecord:
                 "filters": {name: dict(vars(each)) for name, each in questions.filters.items()},
             },
             "without_questions": dict(questions.without),
+            "fact_funnel": self.facts.plain(),
+            "requests": [dict(vars(count)) for count in self.facts.requests],
+            "incomplete_videos": self.facts.incomplete,
             "transcribed_by": dict(self.transcribed_by),
             "computed": {name: counts.computed for name, counts in self.stages.items()},
             "reused": {name: counts.reused for name, counts in self.stages.items()},

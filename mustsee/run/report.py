@@ -30,6 +30,7 @@ from mustsee.run.browse import (
 )
 from mustsee.run.tables import Tables, asked_models
 from mustsee.store import Store
+from mustsee.verify.meanings import FILTERS, STAGES, SUBSETS
 
 ASSETS = Path(__file__).parents[1] / "assets"
 
@@ -52,7 +53,8 @@ def bars(counts: Mapping[str, float]) -> list[PlotBar]:
 def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -> Path:
     """Write `folder/report/index.html` from the tables of a run in `folder` and its `run.json`."""
     tables, templates = Tables(folder), environment()
-    content = browser(tables, store)
+    subset = (record["config"].get("vet") or {}).get("subset")
+    content = browser(tables, store, subset)
     slots = Counter(
         q.answer_index
         for q in tables.questions("answer_index", "drop")
@@ -66,6 +68,9 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
         untested=untested_note(asked_models(tables)),
         first=[content.with_frames(s) for s in content.questions[:BEST_QUESTIONS]],
         per_pack=PER_PACK,
+        filter_meanings=FILTERS,
+        stage_meanings=STAGES,
+        subset_meanings=SUBSETS,
         more=max(0, tables.count() - len(content.panels)),
         types=bars(record["questions"]["types"]),
         slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),

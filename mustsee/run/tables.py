@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -162,7 +162,8 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
     """Count the questions that were made, dropped, kept, and in each subset and filter. `rule`: of
     the run's filters by guesses.
     """
-    made = kept = 0
+    made = kept = passed_all = 0
+    subset = rule.subset if rule else None
     dropped, subsets, types, first_types, failed = (Counter[str]() for _ in range(5))
     asked, marked, unverified = (Counter[str]() for _ in range(3))
     reasons = Counter[tuple[str, str]]()
@@ -181,6 +182,7 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
             reasons[by, reason.partition(": ")[0]] += 1
             continue
         kept += 1
+        passed_all += subset is None or subset in question.subsets
         types[question.question_type] += 1
         first_types[_first_type(question)] += 1
         failed.update(name for name, passed in _filter_results(question) if not passed)
@@ -212,13 +214,14 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
     return QuestionCounts(
         made=made,
         kept=kept,
+        passed=passed_all,
         dropped=dropped,
         subsets=subsets,
         types=types,
         first_types=first_types,
         filters=filters,
         failed=failed,
-        without=without_questions(tables),
+        without=without_questions(tables, subset),
         guesses=count_guesses(tables.questions(*columns), rule) if rule and rule.filters else None,
         sampled=_mean_by_video(sampled) if sampled else None,
     )
@@ -291,12 +294,14 @@ def asked_models(tables: Tables) -> dict[str, tuple[str, ...]]:
     return {name: tuple(models) for name, models in models_of.items()}
 
 
-MAX_NAMED_VIDEOS = 100  # videos without kept questions that `run.json` lists
+MAX_NAMED_VIDEOS = 100  # videos that `run.json` lists
 
 
-def without_questions(tables: Tables) -> dict[str, str]:
-    """Return the first videos that were used and have no kept question, with the reason."""
-    fates = _fates(tables)
+def without_questions(tables: Tables, subset: str | None = None) -> dict[str, str]:
+    """Return the first videos that were used and have no question that passed, with the reason.
+    `subset`: of the questions that pass every filter; None: all that are kept.
+    """
+    fates = _fates(tables, subset)
     nearest, reason_by_id = next(fates, None), dict[str, str]()
     for video in tables.videos("drop", "problem", "unasked"):
         while (
@@ -309,17 +314,30 @@ def without_questions(tables: Tables) -> dict[str, str]:
         if video.drop is not None or video.problem is not None or fate[""]:
             continue
         reasons = ", ".join(f"{name} ({n})" for name, n in fate.most_common() if name)
-        dropped = f"all {fate.total()} that were made were dropped: {reasons}"
-        reason_by_id[video.video_id] = dropped if fate else video.unasked or "none was made"
+        left_out = f"none of the {fate.total()} that were made passed every filter: {reasons}"
+        reason_by_id[video.video_id] = left_out if fate else video.unasked or "none was made"
         if len(reason_by_id) == MAX_NAMED_VIDEOS:
             break
     return reason_by_id
 
 
-def _fates(tables: Tables) -> Iterator[tuple[str, Counter[str]]]:
-    """Yield each video with questions, and their number by what dropped them ("" for kept ones)."""
-    for name, of_video in groupby(tables.questions("drop"), key=lambda q: q.video_id):
-        yield name, Counter((question.drop or "").partition(":")[0] for question in of_video)
+def _fates(tables: Tables, subset: str | None) -> Iterator[tuple[str, Counter[str]]]:
+    """Yield each video with questions, and their number by the first filter that they did not pass
+    ("" for those that passed).
+    """
+
+    def fate(question: Question) -> str:
+        if question.drop is not None:
+            return question.drop.partition(":")[0]
+        if subset is None or subset in question.subsets:
+            return ""
+        failed = (name for name, passed in _filter_results(question) if not passed)
+        unverified = (f"unverified by {name}" for name in question.unverified_by)
+        return next(chain(failed, unverified), f"not in {subset}")
+
+    columns = ("drop", "subsets", "metrics")
+    for name, of_video in groupby(tables.questions(*columns), key=lambda q: q.video_id):
+        yield name, Counter(map(fate, of_video))
 
 
 def transcribed_by(tables: Tables) -> dict[str, int]:

@@ -17,6 +17,7 @@ __all__ = [
     "looks",
     "match",
     "match_set",
+    "meanings",
     "repair",
     "sight",
     "vetting",

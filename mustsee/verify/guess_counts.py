@@ -38,6 +38,7 @@ SEES = {  # name of a filter -> what its guesser is shown, in words
     "one_frame": "from one frame",
     "shuffled": "from frames in a random order",
 }
+_MATCHES = {"match": "without the video", "match_asr": "from the transcript alone"}
 WIDE = 0.9  # width of an interval from which it says nothing
 ALARM_LEVEL = 0.05  # p-value below which matchings are better than chance
 MOST_ALIKE = 0.8  # share of questions with equal runs, from which the runs count as one guess
@@ -120,7 +121,7 @@ class GuessCounts:
 
     def lines(self) -> Iterator[str]:
         """Yield the figures in words."""
-        first = ", in its first wording" if self.rule.rewrites else ""
+        first = " before any rewrite" if self.rule.rewrites else ""
         for name, of in self.filters.items():
             if of.questions:
                 yield (
@@ -132,24 +133,24 @@ class GuessCounts:
             alarm = ": words give sets away" if matched.p < ALARM_LEVEL else ""
             sets = f"{matched.sets} set{'s' * (matched.sets > 1)}"
             yield (
-                f"{name}: {matched.right} of {matched.questions} questions in {sets} matched "
-                f"right, by chance {matched.sets} (p={matched.p:.2g}{alarm})"
+                f"matched right {_MATCHES.get(name, f'by {name}')}: {matched.right} of "
+                f"{matched.questions} answers in {sets} of questions, by chance {matched.sets} "
+                f"(p={matched.p:.2g}{alarm})"
             )
         if self.passing is not None and self.passing_repaired is not None:
-            place = f"be in {self.rule.subset}" if self.rule.subset else "pass"
             after = ""
             if count := self.rule.rewrites:
                 plural = "s" if count > 1 else ""
                 after = f" at once, {self.passing_repaired:.0%} after {count} rewrite{plural}"
             yield (
-                f"with guesses no better than chance, {self.passing:.0%} of the questions would "
-                f"{place}{after}"
+                f"if every guess were luck alone, {self.passing:.0%} of the questions would pass "
+                f"the filters by guesses{after}"
             )
         for name, of in self.filters.items():
             if of.repeated and of.agreed >= MOST_ALIKE * of.repeated:
                 yield (
-                    f"{name}: all runs gave the same answer in {of.agreed} of {of.repeated} "
-                    "questions, so count them as one guess"
+                    f"the repeated guesses {SEES.get(name, f'by {name}')} were the same in "
+                    f"{of.agreed} of {of.repeated} questions: they say no more than one guess"
                 )
 
     def plain(self) -> dict[str, Any]:

@@ -109,9 +109,11 @@ class RepairRule:
         draft, by = self._build(question, now), "rules"
         if draft is None:
             by = vetting.askers["repairer"].llm.identity
+            vetting.requests.add_sent("repairs")
             try:
                 draft = await self._ask(question, video, vetting, now)
-            except BadRow:
+            except BadRow as error:
+                vetting.requests.add_unread("repairs", error)
                 return None
         if draft is None:
             return None

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from asyncio import gather
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Protocol, runtime_checkable
 
 from mustsee.calls.llm import Asker, is_rules
-from mustsee.errors import UserError
+from mustsee.calls.request_tally import RequestTally
+from mustsee.errors import BadRow, UserError
 from mustsee.records import GUESSED, UNVERIFIED, Question, Video
 from mustsee.text import length
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -41,6 +42,23 @@ def mark_unverified(question: Question, name: str) -> Question:
     return replace(question, metrics={**question.metrics, f"{name}{UNVERIFIED}": 1.0})
 
 
+def count_unverified(questions: Iterable[Question], vetting: VettingContext) -> None:
+    """Count, for each filter, the questions that it tried, and those that it left unverified
+    because a reply was refused or could not be read.
+    """
+    for question in questions:
+        tried = [k.removesuffix("_passed") for k in question.metrics if k.endswith("_passed")]
+        for name in tried:
+            vetting.requests.add_sent(f"verdicts by {name}")
+        if not question.options and not is_judgeable(question, vetting):
+            continue  # No reply was lost: there is no judge for the answer.
+        for name in question.unverified_by:
+            what = f"verdicts by {name}"
+            details = [v.detail for v in question.verdicts if v.filter == name and v.detail]
+            vetting.requests.add_sent(what)
+            vetting.requests.add_unread(what, BadRow(details[-1] if details else "no reply"))
+
+
 def ignore_count(name: str, n: int) -> None:
     """A counter that does nothing."""
 
@@ -50,13 +68,15 @@ class VettingContext:
     """The resources of a filter.
 
     `askers`: role -> model. `video_frames`: of the row's video. `seed`: of all random choices.
-    `count`: adds to a named count in `run.json`. `judge`: of answers in words.
+    `count`: adds to a named count in `run.json`. `requests`: counts what had no readable reply.
+    `judge`: of answers in words.
     """
 
     askers: Mapping[str, Asker]
     video_frames: VideoFrames
     seed: int = 0
     count: Callable[[str, int], None] = ignore_count
+    requests: RequestTally = field(default_factory=RequestTally)
     judge: Judges | None = None
 
 

@@ -3,7 +3,8 @@ any folder, composes `conf/NAME.yaml` and runs it.
 
 `--help` explains the keys that people set, `--help all` every key, `--help KEY` the keys inside
 one. `--cfg job` prints the composed configuration (`--package KEY`: one part; `--resolve`: with
-references resolved). `-m` sweeps. `+experiment=NAME` takes a preset.
+references resolved). `-m` sweeps; each combination writes into a folder of its own in `out=`.
+`+experiment=NAME` takes a preset.
 
 Exit codes: 0 done; 1 failed; 2 wrong configuration or input, or an output folder in use by another
 run, reported before any work; 3 more problems than allowed; 130 Ctrl-C.
@@ -16,7 +17,9 @@ import dataclasses
 import errno
 import itertools
 import os
+import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -26,6 +29,7 @@ from rich.console import Console
 
 from mustsee.errors import MustseeError, UserError, hide_secrets
 from mustsee.run.outputs import check_writable
+from mustsee.store import in_folder
 from mustsee.text import printable
 from ray_jobs.cli import early, explain
 from ray_jobs.cli.build import build
@@ -54,6 +58,7 @@ def launch(name: str) -> NoReturn:
             sys.exit(0)
         points = _points(given.overrides) if given.multirun else {"": given.overrides}
         configs = {which: _named(which, compose, name, point) for which, point in points.items()}
+        configs = _in_own_folders(name, points, configs)
         for which, config in configs.items():
             _named(which, early.check, config)
             if folder := config.get("out"):
@@ -109,6 +114,39 @@ def _points(overrides: Sequence[str]) -> dict[str, list[str]]:
         " ".join(point[number] for number in swept): list(point)
         for point in itertools.product(*axes)
     }
+
+
+def _in_own_folders(
+    name: str, points: Mapping[str, Sequence[str]], configs: Mapping[str, DictConfig]
+) -> dict[str, DictConfig]:
+    """The configurations of a sweep, where several would write into one folder each with a folder
+    of its own inside it, named by the values that differ. They keep one store.
+    """
+    times = Counter(config.get("out") for config in configs.values())
+    apart = dict[str, DictConfig]()
+    for which, config in configs.items():
+        out = config.get("out")
+        apart[which] = config
+        if out is not None and times[out] > 1:
+            # Names that other keys take without quotes, as in against=[runs/x/frames-8].
+            short = re.sub(r"[\w.@/]*?(\w+)=", r"\1-", which).replace(" ", "_")
+            own = re.sub(r"[^\w.]+", "-", short).strip("-")
+            moved = {"out": in_folder(out, own), "store": config.get("store")}
+            given = [o for o in points[which] if o.partition("=")[0] not in moved]
+            added = [f"{key}={_quoted(value)}" for key, value in moved.items() if value is not None]
+            apart[which] = _named(which, compose, name, [*given, *added])
+    folders = [config.out for config in apart.values() if config.get("out") is not None]
+    if len(set(folders)) < len(folders):
+        raise UserError(
+            f"the {len(apart)} combinations would write into the same folder: give each its own, "
+            "as in out='runs/${seed}'"
+        )
+    return apart
+
+
+def _quoted(value: str) -> str:
+    """A value as a quoted text of Hydra's grammar."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _named(which: str, make: Callable[..., Any], *arguments: Any) -> Any:

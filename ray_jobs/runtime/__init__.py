@@ -9,6 +9,7 @@ __all__ = [
     "dry_run",
     "dry_run_rows",
     "experiment",
+    "fact_lines",
     "forecast",
     "heartbeat",
     "judge_trainers",

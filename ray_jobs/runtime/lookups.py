@@ -153,7 +153,9 @@ def look_up_rows(
     local = LocalSession(
         store=session.store, coordinator=Coordinator(), retry_problems=session.retry_problems
     )
-    earlier = [Lookup(stage, local) for stage in before]
+    # What `before` has finished in this run is final, also where replies were lost once more.
+    final = LocalSession(store=session.store, coordinator=Coordinator())
+    earlier = [Lookup(stage, final) for stage in before]
     lookups = [Lookup(stage, local) for stage in stages]
     count = -(-rows.num_rows // BLOCK_ROWS)
     if not earlier and (not stages or not session.store.has(stages[0].name)):

@@ -1,4 +1,4 @@
-"""The summary's part on questions: made, dropped, kept and in a subset, and videos without any."""
+"""The summary's part on questions: made, passed and left out, and videos without any."""
 
 from __future__ import annotations
 
@@ -12,18 +12,9 @@ from rich.text import Text
 
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.text import printable
-from mustsee.verify.guess_counts import SEES
+from mustsee.verify.meanings import FILTERS, SUBSETS, name_with_meaning
 
 MAX_UNASKED = 20  # videos without questions that are listed
-REASONS = {
-    **{name: f"{name} (right {sees})" for name, sees in SEES.items()},
-    "match": "match (answers of its set matched to questions without the video)",
-    "match_asr": "match_asr (matched from the transcript alone)",
-    "course": "course (words of a recipe or a tutorial, whose order many know)",
-    "learned": "learned (right by a text model fitted on the other videos)",
-    "check": "check (malformed: leaks, repeats, times)",
-    "video": "video (dropped, or failed after its questions were written)",
-}
 
 
 def outcome_lines(
@@ -37,7 +28,7 @@ def outcome_lines(
     if not makes:
         return
     if counts.without:
-        yield Text("videos without questions", style="bold")
+        yield Text("videos without a question that passed", style="bold")
     for video, reason in islice(counts.without.items(), MAX_UNASKED):
         yield plain_line(f"  {video}  {reason}")
     if len(counts.without) > MAX_UNASKED:
@@ -53,25 +44,32 @@ def outcome_lines(
 
 
 def _table(counts: QuestionCounts, subset: str | None) -> Table:
+    """Return the questions made, passed, and left out, with the filter that each did not pass."""
     table = Table(title="questions", title_justify="left", title_style="bold", box=None)
     table.add_column("")
     table.add_column("", justify="right")
     table.add_row("made", str(counts.made))
-    for reason, n in sorted(counts.dropped.items(), key=lambda item: -item[1]):
-        table.add_row(plain_line(f"  dropped: {REASONS.get(reason, reason)}"), str(-n))
-    table.add_row("kept", str(counts.kept), style="bold")
+    meaning = f": subset {name_with_meaning(subset, SUBSETS)}" if subset else ""
+    table.add_row(plain_line(f"passed every filter{meaning}", "bold"), str(counts.passed))
+    if left := counts.made - counts.passed:
+        several = ", some by several filters" if sum(counts.failed.values()) > left else ""
+        table.add_row(f"left out{several}", str(left))
+    for reason, n in _most_first(counts.dropped):
+        table.add_row(plain_line(f"  dropped by {name_with_meaning(reason, FILTERS)}"), str(n))
+    for name, n in _most_first(counts.failed):
+        table.add_row(plain_line(f"  by {name_with_meaning(name, FILTERS)}"), str(n))
     for name, n in sorted(counts.subsets.items()):
-        if name == subset:
-            share = f"{n / counts.kept:.0%} of the kept"
-            row = f"  in subset {name}: passed every filter ({share})"
-            table.add_row(plain_line(row), str(n))
-        elif n < counts.kept:
-            table.add_row(plain_line(f"  in subset {name}"), str(n))
-    for name, n in sorted(counts.failed.items(), key=lambda item: -item[1]):
-        table.add_row(plain_line(f"  did not pass {REASONS.get(name, name)}"), str(n))
-    for kind, n in sorted(counts.types.items(), key=lambda item: -item[1]):
-        table.add_row(plain_line(f"  {kind or '(no type)'}"), str(n))
+        if name != subset and n < counts.kept:
+            table.add_row(plain_line(f"in subset {name}"), str(n))
+    if counts.kept:
+        table.add_row("not dropped, by type" if counts.kept > counts.passed else "by type", "")
+    for name, n in _most_first(counts.types):
+        table.add_row(plain_line(f"  {name or '(no type)'}"), str(n))
     return table
+
+
+def _most_first(numbers: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(numbers.items(), key=lambda item: -item[1])
 
 
 def subset_of(record: RunRecord) -> str | None:

@@ -42,8 +42,9 @@ from mustsee.run import lease, outputs, process_folders, tables
 from mustsee.run.best import best
 from mustsee.run.decision import Decider
 from mustsee.run.estimate import costs
+from mustsee.run.funnels import count_funnels
 from mustsee.run.inputs import first_rows
-from mustsee.run.outputs import ScratchFile, check_writable
+from mustsee.run.outputs import ScratchFile, check_not_another_recipes, check_writable
 from mustsee.run.pace import StageSeconds
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
@@ -91,6 +92,7 @@ class JobSettings:
     rows_per_block: int | None = None
     try_endpoints: bool = True
     join: bool = False
+    overwrite: bool = False
     verbose: bool = False
     preview: int = 0
     rehearsal: DryRun = field(default_factory=DryRun)
@@ -120,6 +122,8 @@ class JobSettings:
         """
         for key, folder in (("out", self.out), ("store", self.store)):
             check_writable(key, folder)
+        if not (self.overwrite or self.preview or self.rehearsal.dry_run):
+            check_not_another_recipes(self.out, recipe)
         if self.budget_usd is not None and self.budget_usd < 0:
             raise UserError(
                 f"budget_usd={self.budget_usd!r}: must be at least 0, or null (no limit)"
@@ -259,6 +263,8 @@ class RunningJob:
         extra: Extra | None = None,
         files: Files | None = None,
         page: Page = write_report,
+        *,
+        measures: bool = False,
     ) -> int:
         """Run the stages, write the output folder and print the summary. Returns the exit code.
 
@@ -266,6 +272,8 @@ class RunningJob:
         `extra`: returns what the recipe adds to `run.json`.
         `files`: writes further files into the folder and returns the last lines of the summary.
         `page`: writes `report/index.html` from the run record.
+        `measures`: the job measures a dataset that is given to it, so a row that fails here does
+        not drop its questions.
         """
         assert self._input is not None, "call read() before publish()"
         stages = [step.name if isinstance(step, Stage) else NAME for step in self._steps]
@@ -279,7 +287,9 @@ class RunningJob:
         with show_step("writing the tables and the report"):
             outputs.publish(
                 self.run.out,
-                lambda folder: self._write(folder, stages, layouts or {}, extra, files, page),
+                lambda folder: self._write(
+                    folder, stages, layouts or {}, extra, files, page, measures=measures
+                ),
             )
         forecast.forget(self.run.out)
         tracker = report_to_tracker(self.run.log, self.run.out)
@@ -387,6 +397,16 @@ class RunningJob:
         forecast.keep(estimate, self.run.out, self.run.config)
         return 0
 
+    @property
+    def _asking(self) -> Part | None:
+        """The part that makes the questions; None for a job that makes none."""
+        return next((s.part for s in self._steps if isinstance(s, Stage) and s.name == "ask"), None)
+
+    @property
+    def _asks_only_rules(self) -> bool:
+        """Whether rules make the questions, and no model does."""
+        return self._asking is not None and trials.asks_only_rules(self._asking)
+
     def _guess_rule(self) -> GuessRule | None:
         """The rule of the filters by guesses; None for a job that does not vet questions."""
         parts = (step.part for step in self._steps if isinstance(step, Stage))
@@ -404,14 +424,16 @@ class RunningJob:
         extra: Extra | None,
         files: Files | None,
         page: Page,
+        *,
+        measures: bool,
     ) -> Mapping[str, Any]:
         git = git_revision()
-        # A job without layouts only measures a dataset: a failed row must not drop its questions.
-        outputs.write_rows(self.scratch, folder, git=git, fall=bool(layouts))
+        outputs.write_rows(self.scratch, folder, git=git, drops_with_row=not measures)
         written = Tables(folder)
         tables.write_problems(written, folder / "problems.parquet")
         last = files(folder, written) if files is not None else []
-        snapshot = self.snapshot()
+        snapshot, rule = self.snapshot(), self._guess_rule()
+        subset = rule.subset if rule else None
         self.record = RunRecord(
             recipe=self.recipe,
             config=self.run.config,
@@ -419,7 +441,7 @@ class RunningJob:
             versions=versions(),
             prompts=prompt_hashes(),
             funnel=tables.funnel(written, stages),
-            questions=tables.question_counts(written, self._guess_rule()),
+            questions=tables.question_counts(written, rule),
             transcribed_by=tables.transcribed_by(written),
             stages={stage: snapshot.stage(stage) for stage in stages},
             llm=snapshot.llm,
@@ -427,6 +449,7 @@ class RunningJob:
             spent=snapshot.spent,
             held=snapshot.held,
             damaged=snapshot.damaged,
+            facts=count_funnels(written, subset, by_rules=self._asks_only_rules),
             video_seconds=tables.video_seconds(written),
             cores=self._cores,
             watched=self._watched,
@@ -450,10 +473,10 @@ class RunningJob:
             self.record = dataclasses.replace(self.record, extra=extended)
         plain = self.record.plain()
         page(folder, plain, self.session.store)
-        makes = any(isinstance(s, Stage) and s.name == "ask" for s in self._steps)
+        makes = self._asking is not None
         self._summary = SummaryParts(
-            videos=list_videos(written),
-            best=best(kept) if makes else [],
+            videos=list_videos(written, subset),
+            best=best(kept, subset=subset) if makes else [],
             makes=makes,
             files=sorted(
                 f"{p.name}/" if p.is_dir() else p.name

@@ -18,6 +18,7 @@ from mustsee.calls.limits import QUOTA_HEADER
 from mustsee.calls.llm import is_rules
 from mustsee.layouts.reading import answer_of
 from mustsee.prompts import ENGLISH
+from mustsee.questions.fact_funnel import ASK_AGAIN, describe_unread
 from mustsee.records import Question, Video
 from mustsee.run.estimate import estimate_line
 from mustsee.run.pace import slowest
@@ -25,8 +26,10 @@ from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
 from mustsee.run.tables import Tables
 from mustsee.store import DAMAGED
+from mustsee.verify.meanings import STAGES, name_with_meaning
 from mustsee.verify.sight import NOT_LOOKED_AT
 from ray_jobs.runtime import outcome
+from ray_jobs.runtime.fact_lines import funnel_tables, mostly_unread, unread_lines
 from ray_jobs.runtime.heartbeat import stop_heartbeat
 from ray_jobs.runtime.outcome import plain_line, subset_of
 
@@ -57,11 +60,11 @@ ADVICE = {
 
 @dataclass(frozen=True, kw_only=True)
 class ListedVideo:
-    """A video listed in the summary, with the number of its questions made and kept."""
+    """A video listed in the summary, with the number of its questions made and passed."""
 
     video: Video
     made: int
-    kept: int
+    passed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,28 +87,39 @@ class SummaryParts:
     verbose: bool = False
 
 
-def list_videos(tables: Tables) -> list[ListedVideo]:
-    """The first `MAX_NAMED_VIDEOS` videos of a run."""
+def list_videos(tables: Tables, subset: str | None = None) -> list[ListedVideo]:
+    """The first `MAX_NAMED_VIDEOS` videos of a run. `subset`: of questions that pass every filter;
+    None: all that are kept.
+    """
     columns = (
         "duration", "shots", "transcribed_by", "unheard", "language", "has_audio", "lineage",
         "drop", "problem",
     )  # fmt: skip
     videos = list(islice(tables.videos(*columns), MAX_NAMED_VIDEOS))
     ids = {video.video_id for video in videos}
-    written, kept = Counter[str](), Counter[str]()
-    for question in tables.questions("drop"):
+    written, passed = Counter[str](), Counter[str]()
+    for question in tables.questions("drop", "subsets"):
         if question.video_id in ids:
             written[question.video_id] += 1
-            kept[question.video_id] += question.drop is None
-    return [ListedVideo(video=v, made=written[v.video_id], kept=kept[v.video_id]) for v in videos]
+            is_in = subset is None or subset in question.subsets
+            passed[question.video_id] += question.drop is None and is_in
+    return [
+        ListedVideo(video=v, made=written[v.video_id], passed=passed[v.video_id]) for v in videos
+    ]
 
 
 def summarise(record: RunRecord, parts: SummaryParts, out: str, max_problem_share: float) -> int:
-    """Print the summary of a finished run. Returns its exit code; 3 means too many problems."""
+    """Print the summary of a finished run. Returns its exit code; 3 means too many problems, or
+    that most of what the questions are made of could not be read.
+    """
     stop_heartbeat()
     rows = record.funnel[0].entered
     console = Console()
     console.print()
+    unread = mostly_unread(record.facts.requests, max_problem_share)
+    for count in unread:
+        warning = f"too little was readable: {describe_unread(count)}; {ASK_AGAIN}"
+        console.print(plain_line(warning, style="bold red"), soft_wrap=True)
     console.print(_stages(record))
     shows_pace = parts.verbose or rows > MANY_VIDEOS
     if shows_pace and (stages := record.pace().get("stages")):
@@ -113,6 +127,12 @@ def summarise(record: RunRecord, parts: SummaryParts, out: str, max_problem_shar
     unfinished = {message for _, message in parts.stopped}
     for line in _videos(parts.videos, rows, unfinished)[0 if parts.makes else 1 :]:
         console.print(line, soft_wrap=True)
+    for each in funnel_tables(record.facts):
+        console.print(each, soft_wrap=True)
+    for line in unread_lines(record.facts.requests, record.facts.incomplete):
+        console.print(plain_line(line, style="bold red"), soft_wrap=True)
+    if most_lost := record.facts.most_lost:
+        console.print(plain_line(f"lost most: {most_lost}"), soft_wrap=True)
     for line in outcome.outcome_lines(record.questions, subset_of(record), makes=parts.makes):
         console.print(line, soft_wrap=True)
     for line in unverified_lines(record.questions):
@@ -134,25 +154,14 @@ def summarise(record: RunRecord, parts: SummaryParts, out: str, max_problem_shar
         console.print(plain_line(warning, style="bold red"), soft_wrap=True)
     for line in outcome.stopped_lines(parts.stopped, record, rows):
         console.print(plain_line(line, style="bold red"), soft_wrap=True)
-    if lost := all_calls_lost(record, parts, out):
-        console.print(plain_line(lost, style="bold red"), soft_wrap=True)
-    return 3 if lost or (rows and problems / rows > max_problem_share) else 0
-
-
-def all_calls_lost(record: RunRecord, parts: SummaryParts, out: str) -> str:
-    """A line if a job that makes questions got no reply to any of its calls; else ""."""
-    total = record.llm.total
-    if not parts.makes or not total.failed or total.calls or total.cached or parts.stopped:
-        return ""
-    reasons = [video.video.problem.message for video in parts.videos if video.video.problem]
-    why = f": {reasons[0]}" if reasons else f": see {out}/problems.parquet"
-    return f"all {total.failed} model calls failed{why}"
+    too_many = rows and problems / rows > max_problem_share
+    return 3 if too_many or unread else 0
 
 
 def _best(questions: Sequence[Question]) -> Iterable[Text]:
     """The best questions, each with its answer and the times of its evidence."""
     if questions:
-        yield plain_line("best questions", style="bold")
+        yield plain_line("best questions, of those that passed", style="bold")
     for question in questions:
         spans = ", ".join(f"{clock(s.start)}-{clock(s.end)}" for s in question.evidence)
         yield plain_line(f"  {question.video_id}  {question.question}")
@@ -368,7 +377,8 @@ def _stages(record: RunRecord) -> Table:
         losses = [f"{n} {reason}" for reason, n in sorted(step.dropped.items())]
         if step.problems:
             losses.append(f"{step.problems} problem{'s' if step.problems > 1 else ''}")
-        table.add_row(step.stage, str(step.entered), str(step.left), plain_line(", ".join(losses)))
+        name = name_with_meaning(step.stage, STAGES)
+        table.add_row(name, str(step.entered), str(step.left), plain_line(", ".join(losses)))
     return table
 
 
@@ -408,8 +418,8 @@ def _videos(
         else f"videos used, among the first {MAX_NAMED_VIDEOS} of {total}"
     )
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
-    for name in ("video", "length", "shots", "transcribed by", "questions kept"):
-        right = name in ("length", "shots", "questions kept")
+    for name in ("video", "length", "shots", "transcribed by", "questions passed"):
+        right = name in ("length", "shots", "questions passed")
         table.add_column(name, justify="right" if right else "left")
     not_used: list[Text] = []
     for each in videos:
@@ -425,6 +435,6 @@ def _videos(
             clock(video.duration) if video.duration else "",
             "" if video.shots is None else str(len(video.shots)),
             plain_line(video.transcript_source),
-            f"{each.kept} of {each.made}",
+            f"{each.passed} of {each.made}",
         )
     return [table, *([plain_line("videos not used", style="bold"), *not_used] if not_used else [])]

@@ -52,8 +52,11 @@ def test_a_row_is_asked_about_and_vetted(tmp_path: Path) -> None:
     row = sample_video()
     with_questions = run(ASK, row, tmp_path)
     vetted = run(VET, with_questions, tmp_path)
-    assert replace(with_questions, segments=None, questions=None) == row
-    assert vetted == replace(with_questions, questions=vetted.questions)
+    assert replace(with_questions, segments=None, questions=None, requests=()) == row
+    changed = {"questions": vetted.questions, "requests": vetted.requests}
+    assert vetted == replace(with_questions, **changed)  # pyright: ignore[reportArgumentType]
+    assert vetted.requests
+    assert not [count for count in vetted.requests if count.unread]
     assert vetted.questions
     assert all(2 <= len(q.verdicts) <= 6 for q in vetted.questions)
     assert {bool(q.drop) for q in vetted.questions} == {True, False}

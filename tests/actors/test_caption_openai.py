@@ -109,7 +109,9 @@ def test_a_refused_frame_is_left_out_and_a_refused_video_is_bad(tmp_path):
         bench = Bench(tmp_path)
         (captioned,) = bench.run(captioner(server, frames=3), row)
         assert [c.time for c in captioned.captions] == [0.0, 2.0, 4.0, 6.0, 10.0]
-        assert bench.counts["frames not captioned"] == 1
+        (count,) = captioned.requests
+        assert (count.what, count.sent, count.unread) == ("captions of frames", 6, 1)
+        assert "not allowed" in count.error
         server.reply = refusing(0, 1, 2, 3)
         with pytest.raises(BadRow, match="4 of 6"):
             Bench(tmp_path / "b").run(captioner(server), row)

@@ -70,7 +70,7 @@ def test_calls_on_a_video_of_which_the_rules_ask_nothing_are_counted(tmp_path: P
     frames: Any = Frames()
     video = Video(video_id="v", uri="v.mp4", duration=120.0)
     settings = FactSettings(forms=forms)
-    done = asyncio.run(ask_facts(video, seats, frames, encode, settings, lambda name, n: None))
+    done = asyncio.run(ask_facts(video, seats, frames, encode, settings))
     assert done.questions
     assert all(fact.drop is None for fact in done.facts or ())
     calls = {name: c.calls for name, c in session.coordinator.snapshot().llm.by_prompt.items()}

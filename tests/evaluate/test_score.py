@@ -272,6 +272,20 @@ def test_the_curve_over_frames_joins_the_runs_of_one_model() -> None:
     assert {n: [f for f, _ in p] for n, p in points.items()} == {"m": [0, 8, 32]}
 
 
+def test_the_curve_over_frames_joins_no_runs_on_different_questions() -> None:
+    def record(questions: str, frames: int, value: float) -> dict[str, object]:
+        weighted = {"value": value, "low": value, "high": value}
+        results = [{"model": f"m {frames} frames", "weighted": weighted}]
+        return {"questions": questions, "frames": frames, "results": results}
+
+    points = score_show.saturation_points(
+        [record("a", 8, 0.2), record("b", 8, 0.7), record("a", 32, 0.3), record("b", 64, 0.8),
+         record("c", 16, 0.9)]
+    )  # fmt: skip
+    values = {name: [(f, e["value"]) for f, e in line] for name, line in points.items()}
+    assert values == {"m on a": [(8, 0.2), (32, 0.3)], "m on b": [(8, 0.7), (64, 0.8)]}
+
+
 def test_a_model_with_only_failed_calls_is_listed() -> None:
     (found,) = score.score([ask(0), ask(3)], models=["m"])
     assert (found.asked, found.failed, found.weighted) == (2, 2, None)

@@ -52,3 +52,20 @@ def test_the_accuracy_is_that_on_the_questions_left(tmp_path: Path) -> None:
 def test_one_run_of_a_guesser_gives_no_thresholds() -> None:
     assert accuracy_by_threshold([guessed(0, "w", "w", "A")], ["m"], {}) == []
     assert accuracy_by_threshold([], ["m"], {}) == []
+
+
+def test_runs_that_stop_once_a_vote_is_decided_give_no_empty_chart() -> None:
+    """Questions with the third run are those on which the first two were not of one mind."""
+    decided = [guessed(n, "ww", "ww", "A") for n in range(8)]
+    contested = [guessed(n, "wrw", "rww", "A") for n in range(8, 11)]
+    assert accuracy_by_threshold([*decided, *contested], ["m"], {}) == []
+    assert accuracy_by_threshold([*decided[:3], *contested], ["m"], {}) != []
+
+
+def test_a_filter_of_one_run_takes_no_question_out() -> None:
+    once = [
+        replace(q, verdicts=(*q.verdicts, Verdict(filter="options", model="g", correct=False)))
+        for q in QUESTIONS
+    ]
+    rows = accuracy_by_threshold(once, ["m"], {})
+    assert rows == accuracy_by_threshold(QUESTIONS, ["m"], {})

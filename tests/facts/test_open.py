@@ -22,14 +22,14 @@ COMPOSED = Question(
 
 
 def test_the_sibling_is_a_question_of_its_own_in_no_set() -> None:
-    sibling = open_sibling(COMPOSED)
+    sibling = open_sibling(COMPOSED, "while")
     assert sibling is not None
     assert sibling.question_id != COMPOSED.question_id
     assert sibling == replace(
         COMPOSED, question_id=sibling.question_id, options=(), answer_index=None, verdicts=(),
         metrics={"reach_seconds": 8.0}, sibling_of="q0", relation=OPEN, group=None,
     )  # fmt: skip
-    again = open_sibling(replace(COMPOSED, options=OPTIONS[::-1], question_id="q1"))
+    again = open_sibling(replace(COMPOSED, options=OPTIONS[::-1], question_id="q1"), "while")
     assert again is not None
     assert again.question_id == sibling.question_id  # the options are no part of it
 
@@ -37,7 +37,7 @@ def test_the_sibling_is_a_question_of_its_own_in_no_set() -> None:
 def test_quoted_words_may_be_given_bare() -> None:
     said = "Which words are seen when a boy sits down?"
     read = replace(COMPOSED, form="reads", question=said, answer="the words “PARTS LIST”")
-    sibling = open_sibling(read)
+    sibling = open_sibling(read, "reads")
     assert sibling is not None
     assert sibling.references == ("the words “PARTS LIST”", "PARTS LIST")
 
@@ -45,14 +45,9 @@ def test_quoted_words_may_be_given_bare() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"form": None},
-        {"form": "order"},
-        {"form": "after"},
-        {"form": "longest"},
-        {"form": "holds", "question": "What is seen when a boy sits down?"},
         {"question": "What is seen while this is said: “Sit down”?"},
         {"question": "Which of these is so while a boy sits down?"},
-        {"form": "while", "question": "Of these, which of the following is seen?"},
+        {"question": "Of these, which of the following is seen?"},
         {"question": "What happens while this is said: “A man in red waves”?"},
         {"question": "Who waves after a man in a red cap waves twice?"},
         {"question": "What happens while this is said at 1:05?"},
@@ -61,7 +56,12 @@ def test_quoted_words_may_be_given_bare() -> None:
     ],
 )
 def test_a_question_that_needs_its_options_has_no_sibling(change: dict[str, str | None]) -> None:
-    assert open_sibling(replace(COMPOSED, **change)) is None  # type: ignore[arg-type]
+    assert open_sibling(replace(COMPOSED, **change), "while") is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("family", ["order", "after", "longest", "holds", ""])
+def test_a_question_whose_form_needs_options_has_no_sibling(family: str) -> None:
+    assert open_sibling(COMPOSED, family) is None
 
 
 @pytest.mark.parametrize("job", ["make", "neptune"])

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from mustsee.calls.llm import Asker, Reply, Request
+from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, UserError
-from mustsee.facts.exam import UNRANKED, examine
+from mustsee.facts.exam import EXAM_ANSWERS, MAX_UNREAD_PARTS, examine
 from mustsee.facts.extract import make_fact
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
 from mustsee.facts.recipe import (
-    NOT_SEEN,
-    UNREAD_LOOKS,
+    LOOKS,
     AlikeMoments,
     compose,
     drop_near_acts,
@@ -28,7 +28,6 @@ from mustsee.facts.recipe import (
     merge_fact,
     pick_texts,
     spoken_entries,
-    unasked_reason,
     wanted_entries,
 )
 from mustsee.facts.select import Chosen, ChosenGroup, SelectRules
@@ -36,7 +35,7 @@ from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.prompts import Prompts
-from mustsee.records import PAIR, SET, Fact, Provenance, Span, Video
+from mustsee.records import PAIR, SET, Fact, Provenance, RequestCount, Span, Video
 from tests.facts.tables import table_of
 
 MOMENTS = tuple(Span(6.0 * n, 6.0 * n + 6) for n in range(5))
@@ -80,16 +79,11 @@ def verdicts(request: Request, truth: Mapping[str, str]) -> str:
     return "\n".join(f"{n}: {truth.get(f.phrase, 'NOT SEEN')}" for n, f in enumerate(phrases, 1))
 
 
-def look(model: Model, settings: FactSettings = SETTINGS) -> tuple[TruthTable, Counter[str]]:
-    counts = Counter[str]()
-    video = Video(video_id="v", uri="v.mp4", duration=30.0)
-
-    def count(name: str, n: int) -> None:
-        counts[name] += n
-
+def look(model: Model, settings: FactSettings = SETTINGS) -> tuple[TruthTable, RequestTally]:
+    video, requests = Video(video_id="v", uri="v.mp4", duration=30.0), RequestTally()
     frames: Any = Frames()
-    looked = asyncio.run(look_at(table(), video, asker(model), frames, settings, count))
-    return looked, counts
+    looked = asyncio.run(look_at(table(), video, asker(model), frames, settings, requests))
+    return looked, requests
 
 
 def claimed_at(request: Request) -> str:
@@ -126,11 +120,11 @@ def test_forms_of_which_few_questions_are_taken_ask_for_few_entries() -> None:
 def test_a_fact_that_is_not_seen_where_it_is_claimed_is_dropped() -> None:
     hidden = event(2).phrase
     model = Model(lambda r: verdicts(r, {} if claimed_at(r) == hidden else {claimed_at(r): "SEEN"}))
-    looked, counts = look(model)
+    looked, requests = look(model)
     drops = {fact.phrase: fact.drop for fact in looked.facts}
     assert drops.pop(hidden) == "not seen where it is claimed"
     assert set(drops.values()) == {None}
-    assert counts[NOT_SEEN] == 1
+    assert requests.counts == (RequestCount(what=LOOKS, sent=5),)
     assert looked.by_id[event(0).fact_id].seen == (MOMENTS[0],)
 
 
@@ -177,9 +171,23 @@ def test_too_little_for_a_second_look_stays_unknown() -> None:
 
 
 def test_a_look_that_cannot_be_read_leaves_its_entries_unknown() -> None:
-    looked, counts = look(Model(lambda r: "I cannot tell."))
-    assert (looked.truth, counts[UNREAD_LOOKS]) == ({}, 5)
+    hidden = event(2).phrase
+    seen = Model(
+        lambda r: (
+            "I cannot tell." if claimed_at(r) == hidden else verdicts(r, {claimed_at(r): "SEEN"})
+        )
+    )
+    looked, requests = look(seen)
+    (count,) = requests.counts
+    assert (count.what, count.sent, count.unread) == (LOOKS, 5, 1)
+    assert "none of 1 replies" in count.error
+    assert {moment for _, moment in looked.truth} == {0, 1, 3, 4}
     assert {fact.drop for fact in looked.facts} == {None}
+
+
+def test_looks_of_which_none_can_be_read_are_a_problem_and_not_a_result() -> None:
+    with pytest.raises(BadRow, match="none of the 5 looks"):
+        look(Model(lambda r: "I cannot tell."))
 
 
 def test_equal_facts_are_one_with_all_spans() -> None:
@@ -202,7 +210,7 @@ def test_lines_are_known_without_a_look_and_texts_of_a_moment_are_few() -> None:
 def stem(number: int, list_name: str = "list") -> Stem:
     answers = [f"answer {n}" for n in range(5)]
     return Stem(
-        form="after", question=f"question {number}", question_type="Other",
+        form="after", key="after", question=f"question {number}", question_type="Other",
         answer=answers[number], pool=tuple(a for a in answers if a != answers[number]),
         list_name=list_name, evidence=(Span(number, number + 1),),
     )  # fmt: skip
@@ -220,15 +228,12 @@ def even(question: str, answers: Sequence[str]) -> list[float]:
     return [0.0] * len(answers)
 
 
-def sit(model: Model, count: int, settings: FactSettings) -> tuple[dict[str, int], Counter[str]]:
-    """The questions that are left of drafts, with their ranks."""
-    counts = Counter[str]()
-
-    def add(name: str, n: int) -> None:
-        counts[name] += n
-
-    left, _ = asyncio.run(examine(drafts(count), asker(model), even, settings, add))
-    return {one.stem.question: one.rank for group in left for one in group.members}, counts
+def sit(model: Model, count: int, settings: FactSettings) -> tuple[dict[str, int], int]:
+    """The questions that are left of drafts, with their ranks, and the number of lost answers."""
+    requests = RequestTally()
+    left, _ = asyncio.run(examine(drafts(count), asker(model), even, settings, requests))
+    ranks = {one.stem.question: one.rank for group in left for one in group.members}
+    return ranks, requests.unread(EXAM_ANSWERS)
 
 
 def answer_right(known: Callable[[int, int], bool]) -> Callable[[Request], str]:
@@ -269,17 +274,77 @@ def test_what_passed_two_exams_sits_no_more() -> None:
     assert (len(left), len(model.asked)) == (10, 2)
 
 
-def test_questions_of_an_exam_that_cannot_be_read_are_left_out() -> None:
+class Refusing(Model):
+    """Refuses requests as an endpoint does, by a function of their questions."""
+
+    def __init__(self, refuses: Callable[[set[str]], bool]) -> None:
+        super().__init__(answer_right(lambda number, seed: False))
+        self.refuses = refuses
+
+    async def complete(self, request: Request) -> Reply:
+        reply = await super().complete(request)
+        if self.refuses({one["question"] for one in request.variables["asked"]}):
+            raise BadRow("HTTP 400: content_filter")
+        return reply
+
+
+@pytest.mark.parametrize("together", [3, 5, 10, 20])
+@pytest.mark.parametrize("bad", [{3}, {0, 9}, {2, 4, 6, 8}])
+def test_only_the_questions_that_are_refused_are_lost(bad: set[int], together: int) -> None:
+    """The others sit the exam in halves of the part that was refused."""
+    names = {f"question {n}" for n in bad}
+    model = Refusing(lambda asked: bool(asked & names))
+    left, lost = sit(model, 10, replace(SETTINGS, together=together, exams=2))
+    assert left == {f"question {n}": 4 for n in range(10) if n not in bad}
+    assert lost == len(bad)  # In the second exam they do not sit.
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 11])
+def test_an_exam_that_is_too_long_for_the_model_is_halved_until_it_fits(most: int) -> None:
+    model = Refusing(lambda asked: len(asked) > most)
+    left, lost = sit(model, 40, replace(SETTINGS, together=20, exams=2))
+    assert (len(left), lost) == (40, 0)
+
+
+def test_unreadable_replies_of_an_exam_are_halved_as_refusals_are() -> None:
     right = answer_right(lambda number, seed: False)
     model = Model(
         lambda r: (
             "no" if any(o["question"] == "question 3" for o in r.variables["asked"]) else right(r)
         )
     )
-    left, counts = sit(model, 10, replace(SETTINGS, together=5, exams=2))
-    assert len(left) == 5
-    assert counts[UNRANKED] == 5
-    assert sit(Model(lambda r: "no"), 10, SETTINGS)[0] == {}
+    left, lost = sit(model, 10, replace(SETTINGS, together=5, exams=2))
+    assert (len(left), lost) == (9, 1)
+
+
+def test_an_exam_without_any_reply_is_a_problem_after_few_requests() -> None:
+    model = Refusing(lambda asked: True)
+    with pytest.raises(BadRow, match=r"none of the 60 questions .* HTTP 400: content_filter"):
+        sit(model, 60, replace(SETTINGS, together=20))
+    assert len(model.asked) <= 3 + MAX_UNREAD_PARTS + 1
+
+
+def test_a_refused_last_exam_costs_only_the_questions_that_sit_it() -> None:
+    """What passed before stays. A second exam that all sit is a problem, too."""
+    right = answer_right(lambda number, seed: number == 3 and seed == 0)
+
+    def reply(request: Request) -> str:
+        return "no" if request.seed == 2 else right(request)
+
+    pool = tuple(f"answer {n}" for n in (0, 1, 2, 4, 5, 6, 7, 8))
+    groups = drafts(10)
+    other = replace(groups[3].members[0], stem=replace(groups[3].members[0].stem, pool=pool))
+    groups[3] = ChosenGroup(members=(other,))
+    requests = RequestTally()
+    sat = examine(groups, asker(Model(reply)), even, replace(SETTINGS, exams=4), requests)
+    left, _ = asyncio.run(sat)
+    assert {g.members[0].stem.question for g in left} == {f"question {n}" for n in range(10)} - {
+        "question 3"
+    }
+    assert requests.unread(EXAM_ANSWERS) == 1
+    never = Model(lambda r: "no" if r.seed == 1 else right(r))
+    with pytest.raises(BadRow, match="could be answered"):
+        sit(never, 10, SETTINGS)
 
 
 def test_a_set_and_a_pair_have_one_name_and_one_list() -> None:
@@ -315,7 +380,7 @@ def test_a_video_of_which_no_window_can_be_read_is_a_problem(tmp_path: Path) -> 
     with pytest.raises(BadRow, match="facts/extract"):
         asyncio.run(
             list_facts(
-                video, MOMENTS, asker(Model(lambda r: "Well.")), frames, SETTINGS, lambda *_: None
+                video, MOMENTS, asker(Model(lambda r: "Well.")), frames, SETTINGS, RequestTally()
             )
         )
 
@@ -374,7 +439,7 @@ def test_what_an_exam_answers_right_gets_other_options() -> None:
 
     def examined(*seeds: int) -> list[Chosen]:
         right = answer_right(lambda number, seed: number == 0 and seed in seeds)
-        sat = examine(groups, asker(Model(right)), even, SETTINGS, lambda name, n: None)
+        sat = examine(groups, asker(Model(right)), even, SETTINGS, RequestTally())
         left, guessed = ([one for g in part for one in g.members] for part in asyncio.run(sat))
         assert (wide.stem in [one.stem for one in left]) != (wide.stem in [g.stem for g in guessed])
         assert all(one.rank == 0 for one in guessed)
@@ -396,10 +461,3 @@ def test_exams_that_nothing_can_pass_are_refused(name: str) -> None:
         replace(SETTINGS, **{name: 0})
     with pytest.raises(UserError, match="exams=1: at least 2"):
         replace(SETTINGS, exams=1)
-
-
-def test_a_video_without_questions_says_how_many_facts_hold() -> None:
-    fact = Fact(fact_id="f", kind="event", phrase="a man sits", spans=(Span(1.0, 2.0),), source="m")
-    video = Video(video_id="v", uri="v.mp4", duration=30.0, facts=(fact, replace(fact, drop="x")))
-    assert unasked_reason(video).startswith("1 of 2 listed facts hold")
-    assert unasked_reason(replace(video, facts=())) == "no fact could be listed of it"

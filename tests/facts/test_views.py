@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mustsee.calls.llm import Asker
+from mustsee.calls.request_tally import RequestTally
 from mustsee.facts.cases import is_marked
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.first import FirstForm
@@ -62,7 +63,7 @@ def test_texts_are_views_where_rules_list_some(identity: str, listed: str, kinds
     frames: Any = Frames()
     asker = Asker(llm=model, prompts=Prompts(), tries=1)
     settings = FactSettings(forms={}, kinds=("object",))
-    facts = asyncio.run(list_facts(video, SPANS[:3], asker, frames, settings, lambda n, k: None))
+    facts = asyncio.run(list_facts(video, SPANS[:3], asker, frames, settings, RequestTally()))
     assert {fact.kind for fact in facts} == kinds
     assert "the words “PARTS LIST”" in {fact.phrase for fact in facts}
 

@@ -51,14 +51,15 @@ def test_the_published_rule_lets_nearly_everything_in_after_two_rewrites() -> No
     assert counts.passing_repaired == pytest.approx(1 - 0.104**3)
     (_, line) = counts.lines()
     assert line == (
-        "with guesses no better than chance, 90% of the questions would be in mma at once, 100% "
-        "after 2 rewrites"
+        "if every guess were luck alone, 90% of the questions would pass the filters by guesses at "
+        "once, 100% after 2 rewrites"
     )
     views = GuessRule(filters=dict.fromkeys(("blind", "options", "asr"), (1, 1)))
     counts = count_guesses([question(0, verdicts=verdicts(blind=[False]))], views)
     assert counts.passing == counts.passing_repaired == pytest.approx(0.8**3)
-    assert "with guesses no better than chance, 51% of the questions would pass" in list(
-        counts.lines()
+    assert (
+        "if every guess were luck alone, 51% of the questions would pass the filters by guesses"
+        in list(counts.lines())
     )
 
 
@@ -92,7 +93,7 @@ def test_the_first_run_at_the_first_wording_counts() -> None:
     assert (blind.questions, blind.right) == (5, 3)
     assert blind.above_chance == pytest.approx(correct_for_chance(0.6, 0.2)) == pytest.approx(0.5)
     assert next(iter(counts.lines())) == (
-        "guessed right without the video, in its first wording: 3 of 5 (60%, by chance 20%; one "
+        "guessed right without the video before any rewrite: 3 of 5 (60%, by chance 20%; one "
         "video: no interval)"
     )
 
@@ -101,7 +102,8 @@ def test_the_first_run_at_the_first_wording_counts() -> None:
     ("shares", "line"),
     [
         ([1.0] * 30 + [0.0, 1 / 3, 1 / 3],
-         "blind: all runs gave the same answer in 30 of 33 questions, so count them as one guess"),
+         "the repeated guesses without the video were the same in 30 of 33 questions: they say no "
+         "more than one guess"),
         ([1.0, 0.0], None),
     ],
 )  # fmt: skip
@@ -113,7 +115,7 @@ def test_a_guesser_that_always_agrees_with_itself_is_named(
         for n, share in enumerate(shares)
     ]
     counts = count_guesses(asked, PAPER)
-    said = [text for text in counts.lines() if "all runs" in text]
+    said = [text for text in counts.lines() if "repeated" in text]
     assert said == ([line] if line else [])
     plain: Mapping[str, Any] = counts.plain()
     assert plain["said"] == list(counts.lines())
@@ -151,11 +153,11 @@ def test_matchings_are_summed_up_and_tested_over_the_run() -> None:
     assert counts.passing == pytest.approx(109 / 120)
     line, _ = counts.lines()
     assert line == (
-        "match: 1 of 10 questions in 2 sets matched right, by chance 2 "
+        "matched right without the video: 1 of 10 answers in 2 sets of questions, by chance 2 "
         f"(p={counts.matches['match'].p:.2g})"
     )
     one, _ = count_guesses(members("a", 1), GuessRule(sets={"match": 4})).lines()
-    assert "questions in 1 set matched right" in one
+    assert "5 answers in 1 set of questions" in one
     known = count_guesses([q for g in "abcd" for q in members(g, 3)], rule)
     assert known.matches["match"].p < 1e-3
     assert "words give sets away" in next(iter(known.lines()))

@@ -354,7 +354,9 @@ def test_a_key_that_two_kinds_read_alike_is_not_ambiguous(tmp_path: Path) -> Non
 
 @given(
     st.lists(
-        st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1)
+        st.text(
+            st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1
+        )
         .filter(lambda name: "${" not in name),
         min_size=5, max_size=5, unique=True,
     )

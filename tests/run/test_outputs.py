@@ -96,7 +96,7 @@ def test_questions_of_dropped_and_failed_rows_are_dropped(tmp_path: Path) -> Non
         "a": None, "a-blind": blind, "b": "video: needle: it is there", "b-blind": blind,
         "c": "video: failed in vet: no answer within 60 s", "c-blind": blind,
     }  # fmt: skip
-    write_rows(rows, tmp_path, fall=False)
+    write_rows(rows, tmp_path, drops_with_row=False)
     assert [q.drop for q in Tables(tmp_path).questions("drop")] == [None, blind] * 3
     assert [q.question_id for q in standing_questions(table)] == ["a", "a-blind"]
     rows.close()

@@ -87,7 +87,7 @@ def test_control_characters_of_names_and_messages_are_escaped_in_the_terminal(
     counts = QuestionCounts(made=1, kept=1, filters={}, dropped={hostile: 1}, types={hostile: 1})
     console = Console()
     for shown in (
-        *_videos([ListedVideo(video=v, made=0, kept=0) for v in videos], 3, ()),
+        *_videos([ListedVideo(video=v, made=0, passed=0) for v in videos], 3, ()),
         *outcome.outcome_lines(counts, None, makes=True),
     ):
         console.print(shown)
@@ -123,7 +123,7 @@ def record(rows: int, problems: int, **more: object) -> RunRecord:
 def parts_with(error: str, message: str, n: int, **more: object) -> SummaryParts:
     problem = Problem(stage="ask", error=error, message=message, attempts=1)
     videos = [
-        ListedVideo(video=Video(video_id=f"v{i}", uri="x", problem=problem), made=0, kept=0)
+        ListedVideo(video=Video(video_id=f"v{i}", uri="x", problem=problem), made=0, passed=0)
         for i in range(n)
     ]
     stopped = {(error, message): n} if error in ("BudgetSpent", "NoCredit", "NoAnswer") else {}

@@ -42,6 +42,7 @@ from mustsee.verify.repair import wording_fields
 from ray_jobs.runtime import outcome
 from tests.run.test_report import RECORD
 
+RULE = GuessRule(subset="mma")
 RULES, MODEL = Offline().identity, "openai gpt at http://host/v1"
 
 
@@ -92,7 +93,7 @@ def test_the_terminal_the_record_the_page_and_the_card_have_the_note(
     model: str, tmp_path: Path
 ) -> None:
     tables = run_of(tmp_path, model)
-    counts, terminal = question_counts(tables), io.StringIO()
+    counts, terminal = question_counts(tables, RULE), io.StringIO()
     for line in outcome.outcome_lines(counts, "mma", makes=True):
         Console(file=terminal, width=160).print(line)
     page = write_report(tmp_path, RECORD, None).read_text()
@@ -104,16 +105,23 @@ def test_the_terminal_the_record_the_page_and_the_card_have_the_note(
     assert list(outcome.outcome_lines(counts, "mma", makes=False)) == []
 
 
-def test_the_summary_explains_the_step_from_kept_to_the_subset_and_names_every_row(
+def test_the_summary_says_what_was_made_what_passed_and_what_is_left_out_by_which_filter(
     tmp_path: Path,
 ) -> None:
-    terminal = io.StringIO()
-    for line in outcome.outcome_lines(question_counts(run_of(tmp_path, MODEL)), "mma", makes=True):
+    terminal, counts = io.StringIO(), question_counts(run_of(tmp_path, MODEL), RULE)
+    for line in outcome.outcome_lines(counts, "mma", makes=True):
         Console(file=terminal, width=160).print(line)
     rows = [" ".join(row.split()) for row in terminal.getvalue().splitlines()]
-    assert "in subset mma: passed every filter (50% of the kept) 1" in rows
-    assert "did not pass blind (right without the video) 1" in rows
+    start = rows.index("made 4")
+    assert rows[start + 1 : start + 5] == [
+        "passed every filter: subset mma (answered only with the video) 1",
+        "left out 3",
+        "dropped by sight (a look at the video finds another answer, or none) 2",
+        "by blind (answered right without the video) 1",
+    ]
     assert "(no type) 2" in rows
+    assert (counts.made, counts.kept, counts.passed) == (4, 2, 1)
+    assert question_counts(run_of(tmp_path, MODEL)).passed == 2  # Without a subset.
 
 
 def test_the_summary_and_the_record_compare_guesses_with_chance(tmp_path: Path) -> None:
@@ -123,11 +131,10 @@ def test_the_summary_and_the_record_compare_guesses_with_chance(tmp_path: Path) 
     for line in outcome.outcome_lines(counts, "mma", makes=True):
         Console(file=terminal, width=160).print(line)
     for text in (
-        "guessed right without the video, in its first wording: 0 of 4 (0%, by chance 50%; 95% 0% "
-        "to 66%)",
-        "in subset mma: passed every filter (50% of the kept)",
-        "with guesses no better than chance, 25% of the questions would be in mma at once, 44% "
-        "after 1 rewrite",
+        "guessed right without the video before any rewrite: 0 of 4 (0%, by chance 50%; 95% 0% to "
+        "66%)",
+        "if every guess were luck alone, 25% of the questions would pass the filters by guesses at "
+        "once, 44% after 1 rewrite",
     ):
         assert text in terminal.getvalue()
     assert question_counts(run_of(tmp_path, MODEL)).guesses is None
@@ -203,11 +210,13 @@ def test_a_drawn_question_has_the_note(tmp_path: Path) -> None:
 
 
 def test_a_video_without_a_question_has_a_reason(tmp_path: Path) -> None:
-    counts = question_counts(run_of(tmp_path, MODEL))
+    counts = question_counts(run_of(tmp_path, MODEL), RULE)
     assert counts.without == {
         "silent": "the rules need speech: found none",
-        "w": "all 2 that were made were dropped: sight (2)",
+        "w": "none of the 2 that were made passed every filter: sight (2)",
     }
+    other = question_counts(run_of(tmp_path, MODEL), replace(RULE, subset="other")).without
+    assert other["v"].endswith("passed every filter: not in other (1), blind (1)")
     record = {**RECORD, "without_questions": counts.without}
     page = write_report(tmp_path, record, None).read_text()
     assert "no question: the rules need speech: found none" in page

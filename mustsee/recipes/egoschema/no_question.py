@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mustsee.calls.llm import Asker
+from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, Unparsed
 from mustsee.questions.chance import chance_of
 from mustsee.recipes.egoschema.ask import narrations_of
@@ -37,13 +38,14 @@ async def no_question(video: Video, asker: Asker, settings: NoQuestionSettings) 
     """Add a verdict of the model to each question that is not dropped. `passed` is null; `correct`
     is null for a reply without a letter.
     """
-    narrations = prompt_lines(narrations_of(video), video.start or 0.0)
+    narrations, requests = prompt_lines(narrations_of(video), video.start or 0.0), RequestTally()
 
     async def guess(question: Question) -> Question:
         if question.drop is not None or question.answer_index is None:
             return question
         prompt = asker.prompts.digest("egoschema/no_question")
         base = Verdict(filter=NAME, model=asker.llm.identity, seed=settings.seed, prompt=prompt)
+        requests.add_sent("guesses without the question")
         try:
             reply, index = await asker.ask(
                 "egoschema/no_question",
@@ -53,13 +55,14 @@ async def no_question(video: Video, asker: Asker, settings: NoQuestionSettings) 
                 options=question.options,
             )
         except BadRow as error:
+            requests.add_unread("guesses without the question", error)
             verdict = replace(base, detail=str(error))
         else:
             verdict = replace(base, reply=reply, correct=index == question.answer_index)
         return replace(question, verdicts=(*question.verdicts, verdict))
 
     questions = await asyncio.gather(*map(guess, video.questions or ()))
-    return replace(video, questions=tuple(questions))
+    return replace(video, questions=tuple(questions), requests=requests.counts)
 
 
 def _letter(text: str, options: Sequence[str]) -> int:

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, replace
 
 from mustsee.calls.llm import Asker
+from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, Unparsed
 from mustsee.records import Segment, Span, Video
 from mustsee.replies.forms import Form, form, one_of, record, words
@@ -39,8 +40,10 @@ async def search_background(
     seed: int = 0,
 ) -> Video:
     """Return the row with the verdict in each segment's `visual_support`, dropped if the content of
-    a segment is seen in frames of the background (`video_frames`). Unparseable replies are unclear.
+    a segment is seen in frames of the background (`video_frames`). Unparseable replies are unclear,
+    and counted.
     """
+    requests = RequestTally()
     segments = list(video.segments or ())
     names = list(dict.fromkeys(map(segment_name, segments)))
     span = Span(plan.start, plan.end)
@@ -49,12 +52,14 @@ async def search_background(
     for start in range(0, len(times), look.together):
         times_shown = times[start : start + look.together]
         images = await video_frames.jpegs(times_shown, Condition(longest=look.longest))
+        requests.add_sent("looks at the background")
         try:
             replies = await asker.ask(
                 PROMPT, sightings(len(names)), images=images, seed=seed,
                 shown=names, frames=list(times_shown),
             )  # fmt: skip
-        except BadRow:
+        except BadRow as error:
+            requests.add_unread("looks at the background", error)
             replies = ("UNCLEAR",) * len(names)
         for name, verdict in zip(names, replies, strict=True):
             verdicts[name] = min(verdicts[name], verdict, key=("YES", "UNCLEAR", "NO").index)
@@ -66,7 +71,12 @@ async def search_background(
     noted_segments = [
         replace(s, visual_support=_noted(s, verdicts[segment_name(s)])) for s in segments
     ]
-    return replace(video, segments=tuple(noted_segments), drop=video.drop or reason)
+    return replace(
+        video,
+        segments=tuple(noted_segments),
+        drop=video.drop or reason,
+        requests=requests.counts,
+    )
 
 
 def segment_name(segment: Segment) -> str:

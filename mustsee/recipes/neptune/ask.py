@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mustsee.calls.llm import Asker
+from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow
 from mustsee.media.contact_sheet import SheetRules, contact_sheets
 from mustsee.questions.checks import normal
@@ -63,6 +64,8 @@ TYPES: Mapping[str, str] = {
     "Other": r"other",
 }
 
+MISSING_SENTENCES = "sentences missing in a first reply"  # `what` of the requests
+MISSING_TOPICS = "topics missing in a first reply"
 STORY_SHARE = 0.5  # words of a scene's dense caption, as a share of its script's
 LEAST_STORY = 80  # words that a dense caption may have at least, however short the script
 OVERVIEW_WORDS = 12  # words of a scene in an overview besides its story: times, topic, labels
@@ -74,8 +77,9 @@ async def neptune(video: Video, asker: Asker, settings: NeptuneSettings) -> Vide
 
     Raises BadRow when nothing of a reply can be parsed after the asker's tries.
     """
-    script = await describe_shots(units(video, settings.unit_seconds), asker, settings)
-    scenes, cast, kind = await divide(script, asker, settings)
+    requests = RequestTally()
+    script = await describe_shots(units(video, settings.unit_seconds), asker, settings, requests)
+    scenes, cast, kind = await divide(script, asker, settings, requests)
     scenes = await gather(*(retell(scene, cast, asker, settings) for scene in scenes))
     script_parts = [
         replace(part, cast=cast, kind=kind)
@@ -83,7 +87,9 @@ async def neptune(video: Video, asker: Asker, settings: NeptuneSettings) -> Vide
         if not (part.overview and kind == "compilation")
     ]
     script_parts = await to_thread(with_sheets, script_parts, video, settings.sheets)
-    drafts_of_parts = await gather(*(examine(part, asker, settings) for part in script_parts))
+    drafts_of_parts = await gather(
+        *(examine(part, asker, settings, requests) for part in script_parts)
+    )
     segments = tuple(
         Segment(
             start=scene.start,
@@ -98,11 +104,16 @@ async def neptune(video: Video, asker: Asker, settings: NeptuneSettings) -> Vide
     origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))
     drafts = [draft for part_drafts in drafts_of_parts for draft in part_drafts]
     questions = tuple(record(draft, video.video_id, settings, origin) for draft in drafts)
-    return replace(video, segments=segments, questions=drop_repeated(questions))
+    return replace(
+        video,
+        segments=segments,
+        questions=drop_repeated(questions),
+        requests=requests.counts,
+    )
 
 
 async def describe_shots(
-    script: Sequence[Unit], asker: Asker, settings: NeptuneSettings
+    script: Sequence[Unit], asker: Asker, settings: NeptuneSettings, requests: RequestTally
 ) -> tuple[Unit, ...]:
     """Return the units with a sentence each: the caption of their frame, or one sentence made of
     several frames' captions. Sentences missing from a reply are requested again, once.
@@ -119,9 +130,11 @@ async def describe_shots(
         missing = [unit for unit in window if unit not in sentences]
         if not missing or is_retry:
             return sentences
+        requests.add_sent(MISSING_SENTENCES)
         try:
             return sentences | await describe(missing, is_retry=True)
-        except BadRow:
+        except BadRow as error:
+            requests.add_unread(MISSING_SENTENCES, error)
             return sentences
 
     multi_frame = [unit for unit in script if len({c.text for c in unit.captions}) > 1]
@@ -134,7 +147,7 @@ async def describe_shots(
 
 
 async def divide(
-    script: Sequence[Unit], asker: Asker, settings: NeptuneSettings
+    script: Sequence[Unit], asker: Asker, settings: NeptuneSettings, requests: RequestTally
 ) -> tuple[tuple[Scene, ...], tuple[Member, ...], str]:
     """Divide the script by topic, list the cast (recurring people and things, each with one name),
     and return the video's kind: a story, unless all windows say that it is another. A topic never
@@ -151,11 +164,13 @@ async def divide(
         kinds.add(kind)
         for first, end in list(holes(runs, len(window))):
             if end - first > 1:
+                requests.add_sent(MISSING_TOPICS)
                 try:
                     gap_runs, gap_names, _ = await _topics(
                         window[first:end], False, cast, asker, settings
                     )
-                except BadRow:
+                except BadRow as error:
+                    requests.add_unread(MISSING_TOPICS, error)
                     continue
                 runs += [(first + a, first + b, topic) for a, b, topic in gap_runs]
                 names[first:end] = [

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from mustsee.calls.llm import Asker, Message, is_rules
+from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow
 from mustsee.questions.drafts import Draft, clip_spans, reach
 from mustsee.questions.orders import build_options
@@ -22,28 +23,37 @@ from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Span
 
 MIN_GAP_S = 10.0  # spans nearer to each other count as one
+FURTHER = "further questions on distant spans"  # `what` of the requests
+MISSING_DECOYS = "missing decoys"
 MAX_TOGETHER = 30  # questions whose decoys are written in one request
 
 
-async def examine(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
+async def examine(
+    part: ScriptPart, asker: Asker, settings: NeptuneSettings, requests: RequestTally
+) -> tuple[Draft, ...]:
     """Return questions with answers and decoys on one part; none if the model finds too little to
     ask about. A question whose decoys cannot be parsed has none; orders need none where code makes
-    them.
+    them. `requests`: counts the replies that could not be read.
     """
-    drafts = await _drafts(part, asker, settings)
+    drafts = await _drafts(part, asker, settings, requests)
     without_decoys = [
         n for n, draft in enumerate(drafts) if settings.tweaks or build_options(draft) is draft
     ]
     groups = windows(without_decoys, lambda n: 1, MAX_TOGETHER)
     done = await gather(
-        *(_with_decoys([drafts[n] for n in group], part, asker, settings) for group in groups)
+        *(
+            _with_decoys([drafts[n] for n in group], part, asker, settings, requests)
+            for group in groups
+        )
     )
     written = (draft for group in done for draft in group)
     complete = dict(zip(without_decoys, written, strict=True))
     return tuple(complete.get(n, draft) for n, draft in enumerate(drafts))
 
 
-async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
+async def _drafts(
+    part: ScriptPart, asker: Asker, settings: NeptuneSettings, requests: RequestTally
+) -> tuple[Draft, ...]:
     """Return the questions with their evidence. If too few of them join distant spans, more of that
     kind take the place of the last others.
     """
@@ -75,7 +85,12 @@ async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> 
         return drafts
     lacking = joined - (len(drafts) - len(near))
     failed = [(d.question, reason) for d, reason in zip(drafts, reasons, strict=True) if reason]
-    further = await _further(reply, lacking, failed, variables, asker, settings.seed)
+    requests.add_sent(FURTHER)
+    try:
+        further = await _further(reply, lacking, failed, variables, asker, settings.seed)
+    except BadRow as error:
+        requests.add_unread(FURTHER, error)
+        further = ()
     more = _with_evidence(further, part)
     more = tuple(d for d in more if not find_gap_fault(d.evidence, part, min_gap))
     surplus = max(0, len(drafts) + len(more) - target)
@@ -92,27 +107,28 @@ async def _further(
     seed: int,
 ) -> tuple[Draft, ...]:
     """Return questions that join distant spans, requested in the chat of the first reply, with the
-    questions that do not and why; none if the reply cannot be parsed.
+    questions that do not and why.
     """
     images = images_of(variables["part"])
     opening = asker.messages("neptune/questions", images=images, **variables)
     history = (*opening, Message("assistant", reply))
-    try:
-        return await asker.ask(
-            "neptune/further",
-            questions(lacking, evidence=True),
-            seed=seed,
-            history=history,
-            lacking=lacking,
-            failed=failed,
-            **variables,
-        )
-    except BadRow:
-        return ()
+    return await asker.ask(
+        "neptune/further",
+        questions(lacking, evidence=True),
+        seed=seed,
+        history=history,
+        lacking=lacking,
+        failed=failed,
+        **variables,
+    )
 
 
 async def _with_decoys(
-    drafts: Sequence[Draft], part: ScriptPart, asker: Asker, settings: NeptuneSettings
+    drafts: Sequence[Draft],
+    part: ScriptPart,
+    asker: Asker,
+    settings: NeptuneSettings,
+    requests: RequestTally,
 ) -> tuple[Draft, ...]:
     """Return the questions with their decoys. Missing decoys are requested again, once."""
 
@@ -132,9 +148,11 @@ async def _with_decoys(
     without_decoys = [draft for draft in complete if not draft.decoys]
     if not without_decoys:
         return complete
+    requests.add_sent(MISSING_DECOYS)
     try:
         repaired = dict(zip(without_decoys, await ask(without_decoys), strict=True))
-    except BadRow:
+    except BadRow as error:
+        requests.add_unread(MISSING_DECOYS, error)
         return complete
     return tuple(repaired.get(draft, draft) for draft in complete)
 

@@ -10,6 +10,7 @@ from asyncio import to_thread
 from dataclasses import dataclass
 
 from mustsee.calls.llm import Asker
+from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, Unparsed
 from mustsee.media.frames import crop_jpeg
 from mustsee.records import Video
@@ -32,10 +33,10 @@ UNCLEAR = PerceivedPeople(age="unclear", gender="unclear")
 
 
 async def perceive_people(
-    video: Video, asker: Asker, *, frames: int, seed: int = 0
+    video: Video, asker: Asker, requests: RequestTally, *, frames: int, seed: int = 0
 ) -> PerceivedPeople:
     """Return the impression from `frames` evenly spread keyframes: "none" without keyframes,
-    "unclear" if the reply cannot be parsed.
+    "unclear" if the reply cannot be parsed, which `requests` counts.
     """
     keyframes = video.keyframes or ()
     if not keyframes:
@@ -43,9 +44,11 @@ async def perceive_people(
     count = min(frames, len(keyframes))
     chosen = [keyframes[(2 * n + 1) * len(keyframes) // (2 * count)].jpeg for n in range(count)]
     images = await to_thread(lambda: [crop_jpeg(jpeg) for jpeg in chosen])
+    requests.add_sent("impressions of people")
     try:
         return await asker.ask(PROMPT, impression(), images=images, seed=seed, count=count)
-    except BadRow:
+    except BadRow as error:
+        requests.add_unread("impressions of people", error)
         return UNCLEAR
 
 

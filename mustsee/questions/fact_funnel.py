@@ -1,0 +1,235 @@
+"""What became of the facts of videos on their way to questions, and which step lost most.
+
+funnel = funnel_of_video(video, passed=3) + funnel_of_video(other)
+why = explain_loss(funnel, by_rules=False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from textwrap import shorten
+from typing import Any
+
+from mustsee.records import Fact, RequestCount, Span, Video
+
+MAX_ERROR_CHARS = 200  # of an error that is named
+FEW = 8  # questions; where more are drafted or chosen, a limit leaves out others on purpose
+ASK_AGAIN = "retry_problems=true asks for these again and takes the rest from the store"
+BETTER_WRITER = (
+    "a vision model lists what people do, where and with what (llm=openai, or +experiment=gemini, "
+    "ollama or vllm)"
+)
+OTHER_WRITER = "another writer may list better facts (ask/writer=openai ask.writer.model=...)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactFunnel:
+    """Numbers of facts, and then of questions, of one video or of several.
+
+    `listed`: facts. `spoken`: transcript lines among them, which need no look. `looked_at`: facts
+    that a look judged where they are claimed; `seen`: those that it found there. `possible`:
+    questions that the facts allow. `drafted`: of these, with options, for the exam. `guessed`:
+    answered right there without the video. `unread`: whose exam had no readable reply. `chosen`:
+    composed. `passed`: that passed every filter.
+    """
+
+    listed: int = 0
+    spoken: int = 0
+    looked_at: int = 0
+    seen: int = 0
+    possible: int = 0
+    drafted: int = 0
+    guessed: int = 0
+    unread: int = 0
+    chosen: int = 0
+    passed: int = 0
+
+    def __add__(self, other: FactFunnel) -> FactFunnel:
+        return FactFunnel(**{name: n + getattr(other, name) for name, n in vars(self).items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormFunnel:
+    """Numbers of the questions of one form, as in `FactFunnel`."""
+
+    possible: int = 0
+    drafted: int = 0
+    guessed: int = 0
+    unread: int = 0
+    chosen: int = 0
+    passed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFunnel:
+    """The numbers of a run.
+
+    `total`: of all videos with facts; None where there are none, as no job of facts wrote the rows.
+    `videos`: of the first of them. `forms`: by key under `ask.settings.forms`. `requests`: of all
+    stages, by what they are for. `incomplete`: rows with a request without a readable reply.
+    `by_rules`: whether rules listed the facts.
+    """
+
+    total: FactFunnel | None = None
+    videos: Mapping[str, FactFunnel] = field(default_factory=dict[str, FactFunnel])
+    forms: Mapping[str, FormFunnel] = field(default_factory=dict[str, FormFunnel])
+    requests: Sequence[RequestCount] = ()
+    incomplete: int = 0
+    by_rules: bool = False
+
+    @property
+    def most_lost(self) -> str:
+        """A sentence with the step that lost most, and the key that changes it; "" if none did."""
+        if self.total is None:
+            return ""
+        asking = [count for count in self.requests if count.stage == "ask"]
+        return explain_loss(self.total, asking, by_rules=self.by_rules)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the content of `fact_funnel` in run.json."""
+        if self.total is None:
+            return {}
+        return {
+            "total": dict(vars(self.total)),
+            "videos": {name: dict(vars(each)) for name, each in self.videos.items()},
+            "forms": {name: dict(vars(each)) for name, each in self.forms.items()},
+            "most_lost": self.most_lost,
+        }
+
+
+def funnel_of_video(video: Video, passed: int = 0) -> FactFunnel:
+    """Return the numbers of a video with facts. `passed`: of its questions, every filter."""
+    facts = video.facts or ()
+    claimed = [fact for fact in facts if fact.kind != "line"]
+    forms = video.forms or ()
+    return FactFunnel(
+        listed=len(facts),
+        spoken=len(facts) - len(claimed),
+        looked_at=sum(_meet(fact, (*fact.seen, *fact.unseen, *fact.unsure)) for fact in claimed),
+        seen=sum(_meet(fact, fact.seen) for fact in claimed),
+        possible=sum(form.possible for form in forms),
+        drafted=sum(form.drafted for form in forms),
+        guessed=sum(form.guessed for form in forms),
+        unread=sum(form.unread for form in forms),
+        chosen=sum(form.chosen for form in forms),
+        passed=passed,
+    )
+
+
+def _meet(fact: Fact, spans: Iterable[Span]) -> bool:
+    """Whether one of some spans overlaps one where the fact is claimed."""
+    return any(s.start < c.end and c.start < s.end for s in spans for c in fact.spans)
+
+
+def sum_requests(counts: Iterable[RequestCount]) -> list[RequestCount]:
+    """Return the sums by stage and `what`, each with the last error."""
+    sums = dict[tuple[str, str], RequestCount]()
+    for count in counts:
+        key = count.stage, count.what
+        before = sums.get(key, replace(count, sent=0, unread=0, error=""))
+        sums[key] = replace(
+            before,
+            sent=before.sent + count.sent,
+            unread=before.unread + count.unread,
+            error=count.error or before.error,
+        )
+    return list(sums.values())
+
+
+def describe_unread(count: RequestCount) -> str:
+    """Return how many requests had no readable reply, and the error of the last of them."""
+    error = shorten(count.error, MAX_ERROR_CHARS, placeholder=" ...")
+    return f"{count.unread} of {count.sent} {count.what} had no readable reply (the last: {error})"
+
+
+def explain_loss(funnel: FactFunnel, requests: Iterable[RequestCount], *, by_rules: bool) -> str:
+    """Return a sentence with the step that lost most, and the key that changes it; "" where no step
+    lost anything.
+
+    `requests`: about the same videos. `by_rules`: whether rules listed the facts.
+    """
+    losses = [*_unread_losses(requests), *_fact_losses(funnel, by_rules=by_rules)]
+    losses += _question_losses(funnel, by_rules=by_rules)
+    share, sentence = max(losses, key=lambda loss: loss[0], default=(0.0, ""))
+    return sentence if share > 0 else ""
+
+
+_Loss = tuple[float, str]  # share that a step lost, and the sentence
+
+
+def _unread_losses(requests: Iterable[RequestCount]) -> Iterator[_Loss]:
+    """Yield what was lost because replies were refused or could not be read."""
+    for count in sum_requests(requests):
+        yield _loss(count.unread, count.sent, f"{describe_unread(count)}; {ASK_AGAIN}")
+
+
+def _loss(lost: int, of: int, sentence: str) -> _Loss:
+    """Return the share of a step's losses, in which one of one counts less than ten of ten."""
+    return lost / (of + 1), sentence
+
+
+def _fact_losses(funnel: FactFunnel, *, by_rules: bool) -> Iterator[_Loss]:
+    """Yield what was lost up to the questions that the facts allow."""
+    if not funnel.listed:
+        yield (
+            1.0,
+            "rules found nothing to list: they know 80 kinds of things, people, words on the "
+            f"screen, spoken lines, colours and light, where these come and go; {BETTER_WRITER}"
+            if by_rules
+            else f"the model listed no fact; {OTHER_WRITER}",
+        )
+    more_frames = (
+        "more frames show more (ask.settings.look.most=24), and another verifier may see more "
+        "(ask/verifier=openai ask.verifier.model=...)"
+    )
+    missed = funnel.looked_at - funnel.seen
+    yield _loss(
+        missed, funnel.looked_at,
+        f"not seen where they are claimed: {missed} of {funnel.looked_at} facts that were looked "
+        f"at; {BETTER_WRITER if by_rules else more_frames}",
+    )  # fmt: skip
+    usable = funnel.seen + funnel.spoken
+    if funnel.possible < min(usable, FEW):
+        more_facts = (
+            "shorter moments and more facts of each allow more (ask.settings.moments.seconds=3 "
+            "ask.settings.each=6)"
+        )
+        yield _loss(
+            usable - funnel.possible, usable,
+            "too few facts of one kind that hold at different times, of which questions are made: "
+            f"{usable} facts that hold allow {funnel.possible} questions; "
+            f"{BETTER_WRITER if by_rules else more_facts}",
+        )  # fmt: skip
+
+
+def _question_losses(funnel: FactFunnel, *, by_rules: bool) -> Iterator[_Loss]:
+    """Yield what was lost of the questions that the facts allow."""
+    if funnel.drafted < min(funnel.possible, FEW):
+        fewer_options = "smaller sets need fewer (ask.settings.select.options=4)"
+        yield _loss(
+            funnel.possible - funnel.drafted, funnel.possible,
+            "too few wrong options of the answer's kind that are known to be wrong and no less "
+            f"like the question: {funnel.drafted} of {funnel.possible} possible questions have "
+            f"enough; {BETTER_WRITER if by_rules else fewer_options}",
+        )  # fmt: skip
+    more_drafts = f"more drafts leave more (ask.settings.drafts=16), or {OTHER_WRITER}"
+    yield _loss(
+        funnel.guessed, funnel.drafted,
+        f"answered right without the video: {funnel.guessed} of {funnel.drafted} drafted "
+        f"questions; {BETTER_WRITER if by_rules else more_drafts}",
+    )  # fmt: skip
+    left = funnel.drafted - funnel.guessed - funnel.unread
+    if funnel.chosen < min(left, FEW):
+        yield _loss(
+            left - funnel.chosen, left,
+            "too many alike, on one form, one fact or one moment: "
+            f"{funnel.chosen} of {left} questions that the exam left were chosen; higher shares "
+            "take more (ask.settings.select.of_form=0.5 ask.settings.select.single_share=0.5)",
+        )  # fmt: skip
+    failed = funnel.chosen - funnel.passed
+    yield _loss(
+        failed, funnel.chosen,
+        f"kept out by a filter: {failed} of {funnel.chosen} questions, as the report shows; "
+        f"{BETTER_WRITER if by_rules else OTHER_WRITER}",
+    )  # fmt: skip

@@ -384,7 +384,8 @@ class Thumbnails:
             pixels = np.concatenate([plane.ravel() for plane in shrunk])
             pixels = pixels.reshape(height * 3 // 2, width) >> max(0, self._bits - 10)
             kind = "yuv420p" if self._bits == 8 else "yuv420p10le"
-            small = VideoFrame.from_ndarray(pixels, format=kind)
+            codes: Any = pixels.astype(np.uint8 if self._bits == 8 else np.uint16, copy=False)
+            small = VideoFrame.from_ndarray(codes, format=kind)
             for name in ("colorspace", "color_range", "color_trc", "color_primaries"):
                 setattr(small, name, getattr(frame, name))
         small = small.reformat(width, height, "rgb48le", interpolation="AREA", threads=1)

@@ -200,7 +200,8 @@ class VideoStream:
         if self.is_mpeg_stream:
             index = frame_times(self.uri)
             if index.stamps:
-                return max(self.seconds(index.end), self.seconds(index.stamps[-1]) + frame)
+                end = 0.0 if index.end is None else self.seconds(index.end)
+                return max(end, self.seconds(index.stamps[-1]) + frame)
         with open_video(self.uri) as video:
             for packet in packets(video.container, video.stream):
                 count += packet.size > 0

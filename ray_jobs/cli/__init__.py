@@ -12,6 +12,7 @@ __all__ = [
     "explain",
     "jobs",
     "launch",
+    "nested_help",
     "presets",
     "renamed",
     "shells",

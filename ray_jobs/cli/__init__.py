@@ -12,6 +12,7 @@ __all__ = [
     "explain",
     "jobs",
     "launch",
+    "preset_models",
     "presets",
     "renamed",
     "shells",

@@ -49,7 +49,7 @@ demo: .venv/demo examples/footage/album.mp4
 	    llm@caption.endpoint=replay $(CAPTIONS); fi
 
 # Replies for the three videos of examples/replies. What is missing since a prompt has changed is asked of an endpoint:
-# make record MODEL=gpt-4.1 [BASE_URL=https://...]   (key: OPENAI_API_KEY)
+# make record MODEL=gpt-6.1-terra [BASE_URL=https://...]   (key: OPENAI_API_KEY)
 record: .venv/demo examples/footage/album.mp4
 	$(BIN)/python -m ray_jobs.make $(RECORDED) out=runs/record llm=record llm.path=$(FACTS) $(call record_from,llm)
 	$(BIN)/python -m ray_jobs.neptune $(RECORDED) out=runs/record-neptune llm=record llm.path=$(NEPTUNE) $(call record_from,llm) \
@@ -114,7 +114,8 @@ image:
 	if docker info > /dev/null 2>&1; then docker build -f deploy/Dockerfile --target cpu -t mustsee:0.1.0 .; \
 	else sh deploy/clean-root; fi
 
-# constraints.txt anew: the newest versions that pyproject.toml allows, in an environment of their own.
+# constraints.txt anew: the newest versions that pyproject.toml allows, in an environment of their own; and
+# the table of models (mustsee/assets/models.json) anew, of litellm's newest wheel (44 MB), which is not installed.
 # Then `make check` and `make test` say whether they may stay.
 upgrade:
 	$(PYTHON) -m venv --clear .cache/upgrade
@@ -125,6 +126,9 @@ upgrade:
 	.cache/upgrade/bin/pip list --format=freeze --exclude mustsee | sed 's/+[^+]*$$//' \
 	  | awk -F== '{ gsub(/[-_.]+/, "-", $$1); print tolower($$1) "==" $$2 }' | LC_ALL=C sort >> .cache/constraints.txt
 	mv .cache/constraints.txt constraints.txt
+	rm -rf .cache/models
+	.cache/upgrade/bin/pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: -d .cache/models litellm
+	.cache/upgrade/bin/python -m mustsee.calls.model_snapshot .cache/models/litellm-*.whl
 
 clean:
 	rm -rf .venv runs build site .cache *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -4,7 +4,7 @@ The same jobs, keys and files as the command line has, in this process:
 
     import mustsee
 
-    made = mustsee.make("videos", out="runs/mine", llm="openai", **{"llm.model": "gpt-4.1-mini"})
+    made = mustsee.make("videos", out="runs/mine", llm="openai", **{"llm.model": "gpt-6-luna"})
     made.questions[0].question
     made.to_hf()                  # a datasets.Dataset
     made.report()                 # the page, to be opened in a browser
@@ -37,7 +37,7 @@ def run_job(job: str, *overrides: str, **settings: Any) -> Dataset:
     """Run a job, such as "make" or "evaluate", and return what it wrote in its folder `out`.
 
     `settings`: the keys of its command line: strings, numbers, booleans, None, lists and mappings.
-    A key with a dot goes into a mapping: `**{"llm.model": "gpt-4.1-mini"}`. `overrides`: further
+    A key with a dot goes into a mapping: `**{"llm.model": "gpt-6-luna"}`. `overrides`: further
     words of the command line, such as "+experiment=gemini". Raises UserError for a wrong key, value
     or input, before any work, and MustseeError if the job fails. A second run computes nothing
     again.

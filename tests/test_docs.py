@@ -5,6 +5,7 @@ explained, and the front page stays short.
 import contextlib
 import dataclasses
 import importlib
+import importlib.util
 import itertools
 import json
 import re
@@ -29,7 +30,10 @@ from ray_jobs.cli.launch import _points
 
 ROOT = CONF.parent
 README = ROOT / "README.md"
-PAGES = sorted((*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("examples/*.md")))
+SKILL = ROOT / "skills" / "mustsee" / "SKILL.md"
+PAGES = sorted(
+    (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("examples/*.md"), SKILL)
+)
 IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 SCALARS = {str: "string", bool: "bool", int: "int64", float: "double", bytes: "binary"}
 
@@ -214,3 +218,30 @@ def test_every_decision_is_listed() -> None:
     assert re.findall(r"\]\((\d{4}-[^)]+)\)", index) == sorted(
         path.name for path in (ROOT / "docs" / "decisions").glob("0*.md")
     )
+
+
+def test_the_index_for_language_models_is_that_of_the_pages() -> None:
+    """docs/llms.txt lists each page of the site; `python deploy/write_llms.py` writes it anew."""
+    spec = importlib.util.spec_from_file_location("write_llms", ROOT / "deploy" / "write_llms.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    text = (ROOT / "docs" / "llms.txt").read_text()
+    assert text == script.render(), "python deploy/write_llms.py"
+    linked = re.findall(r"\]\(([^)]+)\): (.+)$", text, re.MULTILINE)
+    listed = {str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").glob("*.md")}
+    assert {file for file, _ in linked} - {"decisions/index.md"} == listed - UNLISTED
+    assert all(len(says) > 10 for _, says in linked)
+
+
+UNLISTED: set[str] = set()  # pages that the site's navigation leaves out
+
+
+def test_the_skill_for_agents_has_its_head_and_only_commands_that_exist() -> None:
+    text = SKILL.read_text()
+    head = re.match(r"---\nname: ([a-z-]+)\ndescription: (.+)\n---\n", text)
+    assert head is not None
+    assert head[1] == SKILL.parent.name
+    assert 50 < len(head[2]) < 1024
+    assert len([*commands(SKILL)]) >= 5

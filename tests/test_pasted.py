@@ -18,7 +18,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 USER_ENV = ROOT / ".cache" / "user-env"  # created by `make .cache/user-env/made`
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SKILL = ROOT / "skills" / "mustsee" / "SKILL.md"  # for coding agents
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), SKILL]
 # The pages of jobs, each of which begins with a command on the sample videos.
 BEGIN = ("videos", "facts", "neptune", "cinepile", "egoschema", "mlvu", "evaluate", "outputs")
 NEEDS = re.compile(

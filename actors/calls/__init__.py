@@ -13,6 +13,7 @@ __all__ = [
     "coordinator_handle",
     "endpoint",
     "failover",
+    "frames_clip",
     "gateway",
     "helper_quota",
     "liveness",
@@ -21,5 +22,6 @@ __all__ = [
     "reply_bodies",
     "sender",
     "sending",
+    "served",
     "trial",
 ]

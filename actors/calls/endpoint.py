@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mustsee.calls.limits import Limits
-from mustsee.calls.usage import Price, price, require_price
+from mustsee.calls.models import KnownModel, find_model, find_price
+from mustsee.calls.usage import Price, require_price
 from mustsee.errors import QUERY_SECRET, UserError, hide_secrets, secret
 from mustsee.store import hardware
 
@@ -38,9 +39,10 @@ class Endpoint:
     part of a configuration. `timeout`: seconds for one whole call, body included.
     `max_connections`: calls in flight of one worker. `limits`: ceilings for the whole cluster; the
     search for the endpoint's actual limits stays below them. `prices`: USD per million tokens by
-    model. `attempts`: failures after which a call is given up; a refusal for overload is not a
-    failure. `patience`: seconds for which the endpoint may be silent, or ask to wait. Only model
-    and address decide a reply, so only they are part of the identity.
+    model, in place of those of the table of models. `attempts`: failures after which a call is
+    given up; a refusal for overload is not a failure. `patience`: seconds for which the endpoint
+    may be silent, or ask to wait. Only model and address decide a reply, so only they are part of
+    the identity.
     """
 
     model: str
@@ -79,16 +81,28 @@ class Endpoint:
         return parts._replace(path=parts.path.rstrip("/") + path).geturl()
 
     @property
+    def table_row(self) -> KnownModel | None:
+        """What the table of models has on this model at this address."""
+        return find_model(self.model, self.base_url)
+
+    @property
+    def known_price(self) -> Price | None:
+        """The model's price; None where neither `prices` nor the table has it. A model that the
+        table lacks is free where no key is sent.
+        """
+        return find_price(self.prices, self.model, self.base_url, paid=self.key_env is not None)
+
+    @property
     def price(self) -> Price:
         """The model's price; 0 where it is not known."""
-        return price(self.prices, self.model) or Price(0.0, 0.0)
+        return self.known_price or Price(0.0, 0.0)
 
     def check(self, budget_usd: float | None) -> None:
         """Raise UserError for a malformed address, a missing key, a budget without a price, or an
         impossible number.
         """
         self.key()
-        require_price(self.prices, self.model, budget_usd)
+        require_price(self.known_price, self.model, budget_usd)
         for name in ("timeout", "max_connections", "attempts"):
             if getattr(self, name) <= 0:
                 raise UserError(

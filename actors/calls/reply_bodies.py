@@ -74,11 +74,12 @@ def parse_bill(body: Mapping[str, Any], price: Price) -> BilledTokens | None:
     if tokens_in is None:
         return None
     cached = min(parse_cached(usage), tokens_in)
+    written = min(parse_written(usage), tokens_in - cached)
     return BilledTokens(
         tokens_in=tokens_in,
         tokens_out=tokens_out or 0,
         tokens_cached=cached,
-        usd=price.usd(tokens_in, tokens_out or 0, cached),
+        usd=price.usd(tokens_in, tokens_out or 0, cached, written),
     )
 
 
@@ -98,6 +99,12 @@ def parse_cached(usage: Mapping[str, Any]) -> int:
     """The tokens in of a `usage` that came from the endpoint's cache."""
     details = parse_object(usage.get("prompt_tokens_details"))
     return parse_tokens(details.get("cached_tokens")) or 0
+
+
+def parse_written(usage: Mapping[str, Any]) -> int:
+    """The tokens in of a `usage` that were written to the endpoint's cache."""
+    details = parse_object(usage.get("prompt_tokens_details"))
+    return parse_tokens(details.get("cache_write_tokens")) or 0
 
 
 def parse_object(value: Any) -> Mapping[str, Any]:

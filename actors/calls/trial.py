@@ -249,3 +249,8 @@ def _json(body: bytes) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError):
         return body.decode(errors="replace")
+
+
+def get_models(endpoint: Endpoint, key: str, seconds: float) -> TrialReply:
+    """The reply to `GET /models`, which is free."""
+    return _ask(endpoint, key, "/models", seconds)

@@ -2,4 +2,14 @@
 `speakers`.
 """
 
-__all__ = ["auto", "openai", "replay", "speakers", "sphinx", "subtitles", "whisper", "whisperx"]
+__all__ = [
+    "auto",
+    "openai",
+    "parakeet",
+    "replay",
+    "speakers",
+    "sphinx",
+    "subtitles",
+    "whisper",
+    "whisperx",
+]

@@ -1,7 +1,8 @@
-"""hear=openai: timed lines and words, by an OpenAI-compatible transcription endpoint.
+"""hear=openai: timed lines, by an OpenAI-compatible transcription endpoint.
 
 The audio is sent in chunks below the endpoint's size limit, split where it is quiet. The times in a
-chunk's transcript are shifted to the chunk's place in the video.
+chunk's transcript are shifted to the chunk's place in the video. A model that gives no times gets
+short chunks, each of which becomes a line.
 """
 
 from __future__ import annotations
@@ -44,19 +45,27 @@ INAUDIBLE_PEAK = 1e-3  # share of full scale; models make up speech for chunks b
 @dataclass(frozen=True, kw_only=True)
 class Transcriptions:
     """A transcription model as a configured `Llm`. The request's only image is the audio (WAV), and
-    the reply's text is the endpoint's verbose JSON. `language`: ISO code; None: detected.
+    the reply's text is the endpoint's JSON. `language`: ISO code; None: detected. `times`: whether
+    the model gives the times of words; it is asked for them. `usd_per_minute`: price of a minute of
+    sound; None: that of the table of models.
     """
 
     endpoint: Endpoint
     language: str | None = None
-    usd_per_minute: float = dataclasses.field(default=0.0, metadata={"identity": False})
+    times: bool = True
+    usd_per_minute: float | None = dataclasses.field(default=None, metadata={"identity": False})
 
     @property
     def identity(self) -> str:
-        return f"transcriptions {self.endpoint.identity} language={self.language}"
+        untimed = "" if self.times else " without times"
+        return f"transcriptions {self.endpoint.identity} language={self.language}{untimed}"
 
     def usd(self, wav: bytes) -> float:
-        return duration(wav) / 60 * self.usd_per_minute
+        known = self.endpoint.table_row
+        per_minute = self.usd_per_minute
+        if per_minute is None:
+            per_minute = 60 * (known.usd_second or 0.0) if known else 0.0
+        return duration(wav) / 60 * per_minute
 
     def estimate(self, request: Request) -> CallEstimate:
         return CallEstimate(usd=self.usd(request.messages[0].images[0]))
@@ -89,7 +98,7 @@ class TranscriptionsClient:
         wav, config = request.messages[0].images[0], self._config
         fields = {
             "model": config.endpoint.model,
-            "response_format": "verbose_json",
+            "response_format": "verbose_json" if config.times else "json",
             "temperature": "0.0",
             **({} if config.language is None else {"language": config.language}),
         }
@@ -108,7 +117,7 @@ class TranscriptionsClient:
         from aiohttp import FormData
 
         form = FormData(fields)
-        for each in ("word", "segment"):
+        for each in ("word", "segment") if self._config.times else ():
             form.add_field("timestamp_granularities[]", each)
         form.add_field("file", io.BytesIO(wav), filename="sound.wav", content_type="audio/wav")
         route = "/audio/transcriptions"

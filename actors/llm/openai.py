@@ -1,6 +1,6 @@
 """Any OpenAI-compatible chat endpoint: OpenAI, Gemini, vLLM, SGLang, Ollama, or one in the cluster.
 
-python -m ray_jobs.neptune videos=V out=O llm=openai llm.model=gpt-4.1-mini
+python -m ray_jobs.neptune videos=V out=O llm=openai llm.model=gpt-6-luna
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from actors.calls.batches import BatchClient, BatchSettings, Count
 from actors.calls.connection import Connection, connect
 from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
+from actors.calls.frames_clip import added_characters, clip_parts, goes_as_clip
 from actors.calls.parameters import EndpointParameters
 from actors.calls.reply_bodies import (
     UNREADABLE,
@@ -28,9 +29,10 @@ from actors.calls.reply_bodies import (
     parse_model,
     parse_object,
     parse_tokens,
+    parse_written,
 )
 from actors.part import Capabilities
-from mustsee.calls.image_tokens import ImageTokens
+from mustsee.calls.image_tokens import Detail, image_rule, video_second
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
 from mustsee.calls.quota import Quota
@@ -46,6 +48,8 @@ TRIAL_FORM = {
     "required": ["answer"],
     "additionalProperties": False,
 }
+THOUGHT_TOKENS = 4096  # room for the reasoning of a model that reasons
+VIDEO_SECOND = 290.0  # tokens of a second of video, of a model whose family is not known to take it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +59,13 @@ class OpenAI(Endpoint):
     `structured`: "json_schema" sends the schema of a JSON reply, "none" never does, "auto" does
     until the endpoint refuses or ignores one. Without a schema, the prompt asks for the same reply
     in labelled lines. `token_limit`: the endpoint's name for the limit of output
-    tokens. `thought_tokens`: reasoning tokens allowed besides those of the reply.
-    `reasoning_effort`: in the endpoint's words (low, medium, high); null sends none.
-    `image_tokens`: settings of `ImageTokens` by model, for models that count image tokens
-    otherwise. `omit`: parameters that are never sent; those that the endpoint refuses are left out
-    by themselves. `extra_body`: further JSON
+    tokens. `thought_tokens`: reasoning tokens allowed besides those of the reply; null: 4,096 for a
+    model that reasons by the table of models, unless its effort is none.
+    `reasoning_effort`: in the endpoint's words (none, low, medium, high); null sends none.
+    `frames_as`: "images", or "clip" for one clip of a frame a second, where the model takes video.
+    `detail`: resolution at which frames are read. `image_tokens`: tokens of a frame; null: by the
+    rule of the model's family (`mustsee.calls.image_tokens`). `omit`: parameters that are never
+    sent; those that the endpoint refuses are left out by themselves. `extra_body`: further JSON
     fields. `opens_thoughts`: the chat template writes the opening tag of the reasoning and the
     server does not split it off, so replies begin within the reasoning. `looks`: whether the model
     takes images. `watches`: whether it takes videos, as `video` says. `fallback`: accounts to ask
@@ -70,13 +76,12 @@ class OpenAI(Endpoint):
 
     structured: Literal["auto", "json_schema", "none"] = "auto"
     token_limit: str = "max_completion_tokens"
-    thought_tokens: int = 0
+    thought_tokens: int | None = None
     reasoning_effort: str | None = None
     opens_thoughts: bool = False
-    detail: Literal["auto", "low", "high"] = "auto"
-    image_tokens: Mapping[str, Any] = field(
-        default_factory=dict[str, Any], metadata={"identity": False}
-    )
+    frames_as: Literal["images", "clip"] = "images"
+    detail: Detail = "auto"
+    image_tokens: float | None = hardware(None)
     omit: Sequence[str] = ()
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     looks: bool = hardware(True)
@@ -93,7 +98,12 @@ class OpenAI(Endpoint):
             raise UserError(
                 f"structured={self.structured!r}: choose one of auto, json_schema, none"
             )
-        if self.thought_tokens < 0:
+        if self.frames_as not in ("images", "clip"):
+            raise UserError(f"frames_as={self.frames_as!r}: choose one of images, clip")
+        if self.detail not in get_args(Detail):
+            choices = ", ".join(get_args(Detail))
+            raise UserError(f"detail={self.detail!r}: choose one of {choices}")
+        if self.thought_tokens is not None and self.thought_tokens < 0:
             raise UserError(f"thought_tokens={self.thought_tokens!r}: must be 0 or more")
 
     @property
@@ -134,34 +144,66 @@ class OpenAI(Endpoint):
     def endpoint(self) -> Endpoint:
         return self
 
+    @property
+    def room_for_thoughts(self) -> int:
+        """Tokens of a reply that may be reasoning, besides those asked for."""
+        if self.thought_tokens is not None:
+            return self.thought_tokens
+        thinks = self.table_row is not None and self.table_row.thinks
+        return THOUGHT_TOKENS if thinks and self.reasoning_effort != "none" else 0
+
     def _tokens(self, jpeg: bytes) -> float:
         """Tokens of an image."""
-        from PIL import Image
+        if self.image_tokens is not None:
+            return self.image_tokens
+        return image_rule(self.model).image(*image_size(jpeg), self.detail)
 
-        settings = self.image_tokens.get(self.model, {})
-        rule = settings if isinstance(settings, ImageTokens) else ImageTokens(**settings)
-        try:
-            width, height = Image.open(io.BytesIO(jpeg)).size  # reads only the header
-        except OSError:  # not an image; the endpoint will refuse it
-            return rule.base
-        return rule.count(width, height, low=self.detail == "low")
+    def frame_tokens(self, message: Message, *, clip: bool) -> float | None:
+        """Tokens of the frames of a message as images, or as a clip; None: the family of the model
+        takes no video.
+        """
+        rule = image_rule(self.model)
+        frames = [rule.frame(*image_size(jpeg), self.detail) for jpeg in message.images]
+        known = [frame for frame in frames if frame is not None]
+        if clip and len(known) < len(frames):
+            return None
+        as_clip = clip and goes_as_clip(message)
+        return rule.fps * sum(known) if as_clip else sum(map(self._tokens, message.images))
+
+    def _frame_tokens(self, message: Message) -> float:
+        """Tokens of the frames of a message as they are sent. A clip of a model whose family is
+        not known to take video is counted as images are.
+        """
+        tokens = self.frame_tokens(message, clip=self.frames_as == "clip")
+        return sum(map(self._tokens, message.images)) if tokens is None else tokens
 
     def video_tokens(self, request: Request) -> float:
         """Tokens of the videos of a request."""
         seconds = sum(clip.span.seconds for m in request.messages for clip in m.clips)
-        return seconds * self.video.tokens
+        tokens = self.video.tokens
+        if tokens is None:
+            tokens = video_second(self.model, self.video.longest, self.detail)
+        return seconds * (VIDEO_SECOND if tokens is None else tokens)
+
+    def clip_tokens(self, request: Request) -> float:
+        """Tokens of the clips of frames of a request."""
+        if self.frames_as == "images":
+            return 0.0
+        return sum(self._frame_tokens(m) for m in request.messages if goes_as_clip(m))
 
     def text_tokens(self, request: Request) -> float:
         """Tokens of the texts of a request and of what says the form of its reply."""
         schema = self.structured != "none" and request.form is not None
         characters = sum(len(m.text) for m in request.messages_for(schema=schema))
         characters += len(json.dumps(request.form)) if schema else 0
+        if self.frames_as == "clip":
+            characters += sum(added_characters(m) for m in request.messages)
         return characters / CHARACTERS_PER_TOKEN
 
     def estimate(self, request: Request) -> CallEstimate:
-        tokens_in = sum(4 + sum(map(self._tokens, m.images)) for m in request.messages)
+        tokens_in = sum(4 + self._frame_tokens(m) for m in request.messages)
         tokens_in += self.text_tokens(request) + self.video_tokens(request)
-        most = request.sampling.max_tokens + self.thought_tokens
+        most = request.sampling.max_tokens + self.room_for_thoughts
         usd, usd_in = self.price.usd(tokens_in, most), self.price.usd(tokens_in, 0)
         return CallEstimate(tokens_in=tokens_in, tokens_out=most, usd=usd, usd_in=usd_in)
 
@@ -255,7 +297,7 @@ class OpenAIChat:
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "seed": request.seed,
-            config.token_limit: sampling.max_tokens + config.thought_tokens,
+            config.token_limit: sampling.max_tokens + config.room_for_thoughts,
         }
         if config.reasoning_effort is not None:
             body["reasoning_effort"] = config.reasoning_effort
@@ -276,7 +318,9 @@ class OpenAIChat:
     def _message(self, message: Message) -> dict[str, Any]:
         if not message.images and not message.clips:
             return {"role": message.role, "content": message.text}
-        return {"role": message.role, "content": [self._part(part) for part in message.parts]}
+        as_clip = self._config.frames_as == "clip"
+        parts = clip_parts(message) if as_clip else message.parts
+        return {"role": message.role, "content": [self._part(part) for part in parts]}
 
     def _part(self, part: str | bytes | VideoClip) -> dict[str, Any]:
         if isinstance(part, str):
@@ -325,7 +369,7 @@ class OpenAIChat:
             tokens_thought=used.tokens_thought,
             tokens_cached=used.tokens_cached,
             usd=self.connection.endpoint.price.usd(
-                used.tokens_in, used.tokens_out, used.tokens_cached
+                used.tokens_in, used.tokens_out, used.tokens_cached, used.tokens_written
             ),
             finish=finish if finish in ("length", "refusal") else "stop",
             logprobs=parse_logprobs(choice) if request.sampling.top_logprobs else None,
@@ -348,19 +392,22 @@ class OpenAIChat:
         thought = parse_tokens(details.get("reasoning_tokens"))
         if thought is None:
             thought = round(tokens_out * len(thoughts) / max(1, len(thoughts) + len(text)))
-        return _TokensUsed(tokens_in, tokens_out, thought, min(parse_cached(usage), tokens_in))
+        cached = min(parse_cached(usage), tokens_in)
+        written = min(parse_written(usage), tokens_in - cached)
+        return _TokensUsed(tokens_in, tokens_out, thought, cached, written)
 
     def _check_videos_counted(self, request: Request, tokens_in: int | None) -> None:
         """Raise UserError if the tokens counted are too few for the videos sent: some endpoints
         ignore content that they do not support, and answer without it.
         """
-        videos = self._config.video_tokens(request)
+        videos = self._config.video_tokens(request) + self._config.clip_tokens(request)
         text = self._config.text_tokens(request)
         if tokens_in is not None and videos >= text and tokens_in <= text:
             raise UserError(
                 f"{self.connection.place} counts {tokens_in} tokens for a prompt of about "
                 f"{text:.0f} and a video of about {videos:.0f}: it seems to ignore the video; try "
-                "video.part=image_url, correct video.tokens=, or set watches=false"
+                "video.part=image_url, correct video.tokens=, or set watches=false (for frames: "
+                "frames_as=images)"
             )
 
 
@@ -369,6 +416,19 @@ class _TokensUsed(NamedTuple):
     tokens_out: int
     tokens_thought: int
     tokens_cached: int
+    tokens_written: int
+
+
+def image_size(jpeg: bytes) -> tuple[int, int]:
+    """The width and height of an image; of what is none, which the endpoint will refuse, one
+    pixel.
+    """
+    from PIL import Image
+
+    try:
+        return Image.open(io.BytesIO(jpeg)).size  # reads only the header
+    except OSError:
+        return 1, 1
 
 
 def any_images(request: Request) -> bool:

@@ -18,6 +18,7 @@ from mustsee.prompts import Prompts, RenderedPrompt
 from mustsee.records import Span, Video
 from mustsee.replies.forms import Form
 from mustsee.replies.thinking import has_only_closing_tag
+from mustsee.store import hardware
 
 T = TypeVar("T")
 ONLY_CLOSING_TAG = (
@@ -68,7 +69,7 @@ class VideoInput:
     `max_seconds`, `max_mb`, `max_parts`: seconds, megabytes (of files, before base64 adds a third)
     and clips of one request.
     `fps`, `longest`: frames per second and pixels of the longer side, where a clip is re-encoded.
-    `tokens`: tokens of a second of video, for the estimate.
+    `tokens`: tokens of a second of video, for the estimate; None: by the rule of its family.
     `address`: prefix under which the endpoint finds videos by file name; None: they are sent.
     `part`: the endpoint's name for a video in a message.
     """
@@ -78,7 +79,7 @@ class VideoInput:
     max_parts: int = 8
     fps: float = 2.0
     longest: int = 512
-    tokens: float = 290.0
+    tokens: float | None = hardware(None)
     address: str | None = None
     part: Literal["video_url", "image_url"] = "video_url"
 

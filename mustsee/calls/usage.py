@@ -19,19 +19,55 @@ RETRY_OUTCOMES: tuple[Outcome, ...] = ("retry", "refused")
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars per million tokens: in, out, and in from the endpoint's cache of prompts (None: as
-    any other).
+    """US dollars per million tokens: in, out, in from the endpoint's cache of prompts, and in
+    written to it (None: as any other in). `long`: the price of a call with a long prompt.
     """
 
     tokens_in: float
     tokens_out: float
     tokens_cached: float | None = None
+    tokens_written: float | None = None
+    long: LongPrice | None = None
 
-    def usd(self, tokens_in: float, tokens_out: float, tokens_cached: float = 0.0) -> float:
-        """Return the price of a call. `tokens_cached`: of `tokens_in`, those from the cache."""
+    def usd(
+        self,
+        tokens_in: float,
+        tokens_out: float,
+        tokens_cached: float = 0.0,
+        tokens_written: float = 0.0,
+    ) -> float:
+        """Return the price of a call. `tokens_cached`, `tokens_written`: of `tokens_in`, those that
+        were read from the cache and those that were written to it.
+        """
+        if self.long is not None and tokens_in > self.long.above:
+            return self.long.price.usd(tokens_in, tokens_out, tokens_cached, tokens_written)
         cached = self.tokens_in if self.tokens_cached is None else self.tokens_cached
-        usd_in = (tokens_in - tokens_cached) * self.tokens_in + tokens_cached * cached
+        written = self.tokens_in if self.tokens_written is None else self.tokens_written
+        plain = tokens_in - tokens_cached - tokens_written
+        usd_in = plain * self.tokens_in + tokens_cached * cached + tokens_written * written
         return (usd_in + tokens_out * self.tokens_out) / MILLION
+
+
+@dataclass(frozen=True)
+class LongPrice:
+    """The price of the whole call where its prompt has more than `above` tokens."""
+
+    above: int
+    price: Price
+
+
+def read_price(entry: Sequence[float | None], long: LongPrice | None = None) -> Price:
+    """Return the price of a row of `[in, out]`, `[in, out, cached]` or `[in, out, cached, written]`
+    (null: as any other in).
+    """
+    usd_in, usd_out, cached, written = [*entry, None, None][:4]
+    return Price(
+        tokens_in=float(usd_in or 0.0),
+        tokens_out=float(usd_out or 0.0),
+        tokens_cached=cached,
+        tokens_written=written,
+        long=long,
+    )
 
 
 def price(prices: Mapping[str, Sequence[float]], model: str) -> Price | None:
@@ -49,14 +85,12 @@ def price(prices: Mapping[str, Sequence[float]], model: str) -> Price | None:
             f"prices of {model!r}: {entry!r} must be [USD per million tokens in, out] or "
             "[in, out, in from the cache], 0 or more"
         )
-    return Price(*map(float, entry))
+    return read_price(entry)
 
 
-def require_price(
-    prices: Mapping[str, Sequence[float]], model: str, budget_usd: float | None
-) -> None:
+def require_price(known: Price | None, model: str, budget_usd: float | None) -> None:
     """Raise UserError if a budget is set for a model of unknown price."""
-    if budget_usd is not None and price(prices, model) is None:
+    if budget_usd is not None and known is None:
         raise UserError(
             f"budget_usd={budget_usd:g} is set, but the price of model {model!r} is unknown: add "
             f"it to the model's prices as {{{model}: [USD per million tokens in, out]}}, or remove "

@@ -1,12 +1,11 @@
 """Decoding and measuring media files.
 
-Files and containers (`files`, `frame_times`, `video`, `clips`, `sound`, `phase`), frames as players
-show them (`shown`) and their measurements (`frames`, `descriptors`, `shots`, `keyframes`,
-`colours`, `faces`, `onscreen`, `objects`), speech (`speech`, `speakers`, `silence`, `doubt`,
-`unheard`) and transcript lines (`transcript`, `subtitles`, `cues`, `rolling`,
-`encodings`). The stages `probe`, `look`,
-`hear` and `caption` use it, and so do the verifier's conditions, the metrics of videos and the
-synthetic videos.
+Files and containers (`files`, `frame_times`, `video`, `clips`, `stills`, `sound`, `phase`), frames
+as players show them (`shown`) and their measurements (`frames`, `descriptors`, `shots`,
+`keyframes`, `colours`, `faces`, `onscreen`, `objects`), speech (`speech`, `speakers`, `silence`,
+`doubt`, `unheard`) and transcript lines (`transcript`, `subtitles`, `cues`, `rolling`,
+`encodings`). The stages `probe`, `look`, `hear` and `caption` use it, and so do the verifier's
+conditions, the metrics of videos and the synthetic videos.
 """
 
 __all__ = [
@@ -40,6 +39,7 @@ __all__ = [
     "sound",
     "speakers",
     "speech",
+    "stills",
     "subtitles",
     "text_search",
     "transcript",

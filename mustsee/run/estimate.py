@@ -63,12 +63,16 @@ class TriedRow:
     `waited`: seconds that its calls, some parallel and some sequential, take at the endpoint.
     `took`: seconds of the whole row.
     `prompts`: its calls.
+    `usd_images`, `usd_clips`: USD of the frames that models which take video are shown, as images
+    and as clips of a frame a second.
     """
 
     work: float = 0.0
     waited: float = 0.0
     took: float = 0.0
     prompts: Mapping[str, Cost] = field(default_factory=dict[str, Cost])
+    usd_images: float = 0.0
+    usd_clips: float = 0.0
 
     @property
     def cost(self) -> Cost:
@@ -191,6 +195,8 @@ class Forecast:
     `totals`: by figure, including `seconds`.
     `rows`: rows of the input; of these, `stored` are already done and `tried` were sampled.
     `asked`: whether the real models were asked, for `spent` dollars.
+    `usd_images`, `usd_clips`: USD of the frames that models which take video are shown, in both
+    forms.
     `unknown`: sentences on what the estimate cannot know.
     """
 
@@ -201,6 +207,8 @@ class Forecast:
     tried: int
     asked: bool = False
     spent: float = 0.0
+    usd_images: float = 0.0
+    usd_clips: float = 0.0
     unknown: Sequence[str] = ()
 
     def plain(self, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,6 +219,8 @@ class Forecast:
             "tried": self.tried,
             "asked": self.asked,
             "spent": round(self.spent, 6),
+            "usd_images": round(self.usd_images, 6),
+            "usd_clips": round(self.usd_clips, 6),
             "totals": {name: span.plain(6) for name, span in self.totals.items()},
             "stages": {
                 each.stage: {

@@ -13,6 +13,7 @@ __all__ = [
     "jobs",
     "launch",
     "nested_help",
+    "preset_models",
     "presets",
     "renamed",
     "shells",

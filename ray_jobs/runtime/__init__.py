@@ -4,6 +4,7 @@ The modules of `ray_jobs` use it. `run` is the entry: `JobSettings.open` and `Ru
 """
 
 __all__ = [
+    "asked_models",
     "barrier",
     "cluster",
     "dry_run",

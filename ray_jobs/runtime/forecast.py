@@ -15,9 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from actors.calls.endpoint import Endpoint
-from actors.calls.gateway import MeteredModel
 from actors.engine.stage import Stage
-from mustsee.calls.usage import UsageTotals, price
+from mustsee.calls.usage import UsageTotals
 from mustsee.run.estimate import (
     FIGURES,
     Cost,
@@ -34,6 +33,7 @@ from mustsee.run.estimate import (
 )
 from mustsee.run.pace import EndpointLimits
 from mustsee.store import resolve
+from ray_jobs.runtime.asked_models import AskedModels, asked_endpoints
 from ray_jobs.runtime.dry_run_rows import DryRun, RehearsedRows, RemainingWork
 from ray_jobs.runtime.rehearse import FIRST_TOKEN_S, TOKENS_PER_SECOND
 from ray_jobs.runtime.stand_in import MADE_UP
@@ -68,6 +68,7 @@ def forecast(
     spans: dict[str, list[ExpectedRange]] = defaultdict(list)
     stages: list[StageEstimate] = []
     row_seconds: dict[str, float] = {}
+    usd_images = usd_clips = 0.0
     for number, stage in enumerate(todo.stages):
         stage_rows = _StageRows(number, todo, tried)
         factors = stage_rows.model_range if settings.free else {}
@@ -75,6 +76,8 @@ def forecast(
             spans[name].append(_wider(stage_rows.span(value), *factors.get(name, (1.0, 1.0))))
         prompts = {name: stage_rows.cost(name) for name in stage_rows.prompts}
         work, waited = stage_rows.span(lambda t: t.work), stage_rows.span(lambda t: t.waited)
+        usd_images += stage_rows.span(lambda t: t.usd_images).expected
+        usd_clips += stage_rows.span(lambda t: t.usd_clips).expected
         total = stage_rows.total
         estimate = StageEstimate(
             stage=stage.name, rows=stage_rows.rows, prompts=prompts, work=work.expected,
@@ -94,7 +97,7 @@ def forecast(
     return Forecast(
         stages=[s for s in stages if s.rows >= 0.05], totals=totals,
         rows=len(todo.sizes), stored=len(todo.sizes) - len(todo.since), tried=len(tried.names),
-        asked=not settings.free, spent=tried.spent,
+        asked=not settings.free, spent=tried.spent, usd_images=usd_images, usd_clips=usd_clips,
         unknown=list(_unknown(todo, tried, settings)),
     )  # fmt: skip
 
@@ -237,12 +240,7 @@ def _phase_seconds(
 
 def _unknown(todo: RemainingWork, tried: RehearsedRows, settings: DryRun) -> Iterator[str]:
     """A sentence for each thing that the estimate cannot know."""
-    models = {
-        part.endpoint.account: part.endpoint
-        for stage in todo.stages
-        for part in walk_parts(stage.part)
-        if isinstance(part, MeteredModel)
-    }
+    models = asked_endpoints([stage.part for stage in todo.stages])
     if settings.free and models:
         prompts = {p for did in tried.did for row in did.values() for p in row.prompts}
         unasked = (
@@ -262,12 +260,11 @@ def _unknown(todo: RemainingWork, tried: RehearsedRows, settings: DryRun) -> Ite
                 f"{TOKENS_PER_SECOND:g} tokens (dry_run_call_seconds= sets it)"
             )
     for endpoint in models.values():
-        if price(endpoint.prices, endpoint.model) is None:
-            yield f"the price of {endpoint.model!r}: its calls are counted as 0 USD"
-        if tokens := getattr(endpoint, "thought_tokens", 0):
+        if tokens := getattr(endpoint, "room_for_thoughts", 0):
+            usd = money(endpoint.price.usd(0, tokens))
             yield (
                 f"the thinking tokens of {endpoint.model!r}, which are not counted: up to {tokens} "
-                "a call"
+                f"a call ({usd} USD)"
             )
     for name in todo.undecided:
         yield f"the rows that {name} drops: it decides over all rows"
@@ -275,9 +272,13 @@ def _unknown(todo: RemainingWork, tried: RehearsedRows, settings: DryRun) -> Ite
         yield f"the cost of rows like the {len(failed)} that failed here: {failed[0]}"
 
 
-def show(estimate: Forecast) -> None:
-    """Print the estimate by stage and prompt, then the totals with their intervals."""
+def show(estimate: Forecast, models: AskedModels) -> None:
+    """Print the models of unknown price, the estimate by stage and prompt, then the totals with
+    their intervals, and what is known of the models.
+    """
     console = Console()
+    for line in models.unpriced:
+        console.print(Text(line, style="bold red"), soft_wrap=True)
     table = Table(title="remaining work", title_justify="left", title_style="bold", box=None)
     for name in ("stage", "prompt", "rows", "calls", "tokens in", "out", "USD", "time"):
         left = name in ("stage", "prompt")
@@ -290,8 +291,9 @@ def show(estimate: Forecast) -> None:
                 f"{cost.tokens_out:,.0f}", money(cost.usd), "",
             )  # fmt: skip
     console.print(table)
-    for line in lines(estimate):
-        console.print(Text(line), soft_wrap=True)
+    for line in (*lines(estimate), *models.notes, models.prices):
+        if line:
+            console.print(Text(line), soft_wrap=True)
 
 
 def lines(estimate: Forecast) -> Iterator[str]:
@@ -308,15 +310,22 @@ def lines(estimate: Forecast) -> Iterator[str]:
         form = formats[name].format if name in formats else money if name == "usd" else duration
         figures = f"{form(span.expected)} [{form(span.low)}, {form(span.high)}]"
         yield f"  {name.replace('_', ' '):<11} {figures}"
+    if estimate.usd_images:
+        yield (
+            f"the frames cost {money(estimate.usd_images)} USD as images, "
+            f"{money(estimate.usd_clips)} USD as clips of a frame a second (frames_as=clip of a "
+            "model; whether it sees as much was not verified)"
+        )
     yield from (f"not known: {each}" for each in estimate.unknown)
 
 
-def keep(estimate: Forecast, out: str, config: Mapping[str, Any]) -> None:
+def keep(estimate: Forecast, models: AskedModels, out: str, config: Mapping[str, Any]) -> None:
     """Write `estimate.json` into the output folder, where the run reads it."""
     filesystem, folder = resolve(out)
     filesystem.create_dir(folder, recursive=True)
     with filesystem.open_output_stream(f"{folder}/{FILE}") as stream:
-        stream.write((json.dumps(estimate.plain(config), indent=2) + "\n").encode())
+        content = {**estimate.plain(config), "models": models.plain()}
+        stream.write((json.dumps(content, indent=2) + "\n").encode())
 
 
 def compare_estimate(

@@ -14,7 +14,7 @@ import itertools
 import time
 from collections.abc import Callable, MutableMapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -106,18 +106,40 @@ class _Threads(ThreadPoolExecutor):
         self.busy -= 1
 
 
+@dataclass
+class FrameUsd:
+    """USD of the frames of calls to models that take video: as `images`, and as `clips` of a frame
+    a second.
+    """
+
+    images: float = 0.0
+    clips: float = 0.0
+
+    def add(self, config: Any, request: Request) -> None:
+        if not hasattr(config, "frame_tokens"):
+            return
+        price = config.endpoint.price
+        for message in (m for m in request.messages if m.images):
+            clip = config.frame_tokens(message, clip=True)
+            if clip is not None:
+                self.images += price.usd(config.frame_tokens(message, clip=False), 0)
+                self.clips += price.usd(clip, 0)
+
+
 @dataclass(frozen=True)
 class RuleStandIn:
     """The rules in the place of a paid model.
 
     `call_seconds`: duration of any call; None: from its tokens.
     `questions`: the questions of the rows, by their text.
+    `frames`: what the frames of the calls cost.
     """
 
     config: Any
     clock: SimulatedClock
     call_seconds: float | None = None
     questions: MutableMapping[str, Question] = field(default_factory=dict[str, Question])
+    frames: FrameUsd = field(default_factory=FrameUsd)
 
     @property
     def identity(self) -> str:
@@ -130,6 +152,7 @@ class RuleStandIn:
         """
         text, paid_characters = await stand_in_reply(request, self.questions)
         estimate = self.config.estimate(request)
+        self.frames.add(self.config, request)
         characters = sum(len(m.text) for m in request.messages)
         excess = characters / CHARACTERS_PER_TOKEN - characters / CHARS_PER_TOKEN
         tokens_in, tokens_out = estimate.tokens_in - excess, paid_characters / CHARS_PER_TOKEN
@@ -157,6 +180,7 @@ class LocalSession(Session):
     clock: SimulatedClock | None = None
     call_seconds: float | None = None
     questions: dict[str, Question] = field(default_factory=dict[str, Question])
+    frames: FrameUsd = field(default_factory=FrameUsd)
 
     def begin(self, rows: Sequence[str]) -> list[int]:
         return [0] * len(rows)
@@ -186,7 +210,7 @@ class LocalSession(Session):
             if self.clock is None or (model is config and not is_metered):
                 return Gateway.connect(config, self.store, self.coordinator, stage=stage)
             llm = (
-                RuleStandIn(model, self.clock, self.call_seconds, self.questions)
+                RuleStandIn(model, self.clock, self.call_seconds, self.questions, self.frames)
                 if is_metered
                 else model.open()
             )
@@ -228,6 +252,7 @@ class Rehearsal:
             call_seconds=call_seconds,
         )
         self._worker, self._questions = StageWorker(stage, session), session.questions
+        self._frames = session.frames
 
     def play(self, row: pa.Table) -> tuple[pa.Table, TriedRow | None]:
         """The row after the stage, and the work that it took; None where the store had it."""
@@ -236,7 +261,7 @@ class Rehearsal:
             for fields in row["questions"][0].as_py() or ():
                 question = schemas.load(Question, fields)
                 self._questions[question.question] = question
-        started, slept = clock.now, clock.slept
+        started, slept, frames = clock.now, clock.slept, replace(self._frames)
         table = self._worker(row)
         after, name = self._coordinator.snapshot(), self._stage.name
         if after.stage(name).computed == before.stage(name).computed:
@@ -247,6 +272,8 @@ class Rehearsal:
             waited=clock.now - started,
             took=seconds,
             prompts=costs(after.llm, before.llm),
+            usd_images=self._frames.images - frames.images,
+            usd_clips=self._frames.clips - frames.clips,
         )
 
 

@@ -52,6 +52,7 @@ from mustsee.run.tables import Tables
 from mustsee.store import Store, is_local
 from mustsee.verify.guess_counts import GuessRule
 from ray_jobs.runtime import dry_run, forecast, preview, trials
+from ray_jobs.runtime.asked_models import asked_endpoints, describe_models
 from ray_jobs.runtime.barrier import NAME
 from ray_jobs.runtime.cluster import (
     Cluster,
@@ -153,6 +154,7 @@ class RunningJob:
         self.scratch = ScratchFile()
         self._input: pa.Table | None = None
         self._steps: list[Stage | Decider] = []
+        self._asked: list[LlmConfig] = []  # models that the job calls outside its stages
         self._summary: SummaryParts
         self._watched: Mapping[str, StageSeconds] = {}
         self._workers: Workers | None = None
@@ -244,13 +246,15 @@ class RunningJob:
         if not rehearsal.dry_run:
             return self.session.context().llm(llm)
         self._rules = open_rules_session(self.run.store, rehearsal.dry_run_call_seconds)
+        self._asked.append(llm)
         return self._rules.context().llm(llm)
 
     def print_call_estimate(self) -> int:
         """Print what the calls of `model` would cost, after a dry run without rows."""
         prompts = costs(self._rules.coordinator.snapshot().llm, UsageTotals())
         seconds = self._rules.clock.now if self._rules.clock else 0.0
-        forecast.show(forecast.of_calls(self.recipe, prompts, seconds))
+        estimate = forecast.of_calls(self.recipe, prompts, seconds)
+        forecast.show(estimate, describe_models(asked_endpoints(self._asked)))
         return 0
 
     def together(self, decide: Decider) -> None:
@@ -393,8 +397,9 @@ class RunningJob:
             remaining = dry_run.remaining_rows(self._steps, rows, self.session)
         rehearsed = dry_run.rehearse_rows(remaining, rows, self.session, rehearsal)
         estimate = forecast.forecast(remaining, rehearsed, rehearsal, phases, startup_s)
-        forecast.show(estimate)
-        forecast.keep(estimate, self.run.out, self.run.config)
+        models = describe_models(asked_endpoints([stage.part for stage in remaining.stages]))
+        forecast.show(estimate, models)
+        forecast.keep(estimate, models, self.run.out, self.run.config)
         return 0
 
     @property

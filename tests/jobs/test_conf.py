@@ -183,8 +183,8 @@ def test_every_job_that_calls_models_takes_the_presets() -> None:
 @pytest.mark.parametrize(
     ("given", "sets"),
     [
-        (["+experiment=whole_video"], "google/gemini-2.5-flash"),
-        (["experiment=whole_video", "llm=openai"], "google/gemini-2.5-flash"),
+        (["+experiment=whole_video"], "google/gemini-3.8-flash"),
+        (["experiment=whole_video", "llm=openai"], "google/gemini-3.8-flash"),
         (["+experiment=whole_video", "llm=offline"], None),  # It has nothing for this model.
         (["+experiment=whole_video", "llm.model=mine"], "mine"),
     ],
@@ -230,8 +230,8 @@ def test_every_file_begins_with_a_description(path: Path) -> None:
         (["videos=x", "out=y", "caption=x y"], ["caption='x y'", "pixels"]),
         (["videos=x", "out=y", "hear=null"], ["NoneType"]),
         (["videos=x", "out=y", "~hear"], ["hear= is not set"]),
-        (["videos=x", "out=y", "llm.model=gpt-4o"], ["'llm.model'", "llm=openai"]),
-        (["videos=x", "out=y", "llm.model=gpt-4o"], ["add llm=openai"]),
+        (["videos=x", "out=y", "llm.model=gpt-6-luna"], ["'llm.model'", "llm=openai"]),
+        (["videos=x", "out=y", "llm.model=gpt-6-luna"], ["add llm=openai"]),
         (["videos=x,z", "out=y"], ["videos=x,z", "--multirun"]),
         (["videos=x", "out=y", "unit_second=9"], ["did you mean 'ask.settings.unit_seconds'?"]),
         (["videos=x", "out=y", "base_url=http://host/v1"], ["base_url=", "no part", "llm=openai"]),

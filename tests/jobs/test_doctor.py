@@ -1,13 +1,19 @@
 """The doctor reports what a machine has and lacks, and never shows a key."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
 
+from actors.calls.endpoint import Endpoint
+from actors.calls.served import Listings, model_notes, read_listing
+from actors.calls.trial import TrialReply
 from loopback.endpoint import Loopback
 from ray_jobs import doctor
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose
+from ray_jobs.cli.preset_models import WITH_MODELS
+from ray_jobs.doctor import DoctorCheck
 
 
 def test_missing_things_are_reported_with_a_remedy(tmp_path: Path) -> None:
@@ -51,12 +57,64 @@ def test_the_exit_code_is_1_if_something_is_missing(
     assert "sk-not-to-be-seen" not in output
 
 
-def test_presets_are_reported_by_their_keys_and_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Loopback() as server:
-        monkeypatch.setattr(
-            doctor, "ADDRESSES", {"here": f"{server.url}/models", "not": "http://127.0.0.1:9/v1"}
-        )
-        checks = {c.what: c for c in doctor.presets({"GEMINI_API_KEY": "sk-not-to-be-seen"})}
-    marks = {what.removeprefix("+experiment="): check.mark for what, check in checks.items()}
-    assert marks == {"gemini": "ok", "openai": "-", "here": "ok", "not": "-"}
-    assert "sk-not-to-be-seen" not in repr(checks)
+def test_presets_are_reported_by_what_their_endpoints_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A model that is served is fine; one that stops soon, by the endpoint or by the table, or is
+    not served, is said to be; without a key or a server nothing is known.
+    """
+    monkeypatch.setenv("A_KEY", "sk-not-to-be-seen")
+    monkeypatch.delenv("NO_KEY", raising=False)
+    today = date(2026, 11, 28)
+    with Loopback(models=("here", "gpt-4.1")) as server:
+
+        def check(model: str, url: str = server.url, key: str | None = "A_KEY") -> DoctorCheck:
+            endpoint = Endpoint(model=model, base_url=url, key_env=key)
+            return doctor.preset_check("p", [endpoint], Listings(), today, "2026-11-01")
+
+        served, dying, absent = check("here"), check("gpt-4.1"), check("hero")
+        unset, silent = check("here", key="NO_KEY"), check("here", "http://127.0.0.1:9/v1", None)
+    assert (served.mark, served.detail) == ("ok", "here (checked on 2026-11-01)")
+    assert [c.mark for c in (dying, absent, unset, silent)] == ["-"] * 4
+    assert "gpt-4.1 stops in 47 days (2027-01-14)" in dying.detail
+    assert "gpt-6-luna" in dying.detail
+    assert "hero is not served here; did you mean 'here'?" in absent.detail
+    assert "NO_KEY is not set" in unset.detail
+    assert "127.0.0.1:9/v1/models was not read" in silent.detail
+    assert "sk-not-to-be-seen" not in repr((served, dying, absent, unset, silent))
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"shutdown_date": "2026-12-05T00:00:00Z"}, "stops in 7 days"),
+        ({"expiration_date": "2026-11-20"}, "has stopped (2026-11-20)"),
+        ({"shutdown_date": None}, ""),
+        ({"shutdown_date": "soon"}, ""),
+    ],
+)
+def test_an_end_that_the_endpoint_announces_counts_before_the_table(
+    row: dict[str, object], says: str
+) -> None:
+    endpoint = Endpoint(model="gpt-6-luna", base_url="https://api.openai.com/v1")
+    listing = read_listing(TrialReply(status=200, body={"data": [{"id": "gpt-6-luna", **row}]}))
+    assert "".join(model_notes(endpoint, listing, date(2026, 11, 28)))[: len(says)] == says
+
+
+@pytest.mark.parametrize("body", [None, {}, {"data": "x"}, {"data": []}, [1, {"no": "id"}], "page"])
+def test_a_list_that_cannot_be_read_says_nothing_of_models(body: object) -> None:
+    listing = read_listing(TrialReply(status=200, body=body))
+    assert listing.models is None
+    assert listing.why
+    endpoint = Endpoint(model="m", base_url="http://127.0.0.1:9/v1", key_env=None)
+    assert list(model_notes(endpoint, listing, date(2026, 11, 28))) == []
+
+
+def test_every_preset_with_models_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    checks = {c.what: c for c in doctor.presets(Listings(seconds=0.5), date(2026, 11, 28))}
+    assert {f"+experiment={name}" for name in WITH_MODELS} < checks.keys()
+    assert "OPENAI_API_KEY is not set" in checks["+experiment=openai"].detail
+    assert "gpt-6-luna, gpt-6.1-terra (checked on 20" in checks["+experiment=openai"].detail
+    assert "gpt-transcribe" in checks["hear=openai"].detail

@@ -59,7 +59,7 @@ class Runs:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Iterator[Runs]:
-    with Loopback(reply=letter, models=("gpt-4.1-mini",)) as server:
+    with Loopback(reply=letter, models=("gpt-6-luna",)) as server:
         yield Runs(tmp_path, server)
 
 
@@ -76,7 +76,7 @@ def test_an_estimate_from_five_rows_is_close_to_the_run(
         "calls",
         "USD",
         "20 rows",
-        "rules stood in for gpt-4.1-mini at",
+        "rules stood in for gpt-6-luna at",
     ):
         assert part in output
 

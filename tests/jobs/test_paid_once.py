@@ -28,7 +28,7 @@ from mustsee.store import Store
 ROOT = Path(__file__).parents[2]
 VIDEO = ROOT / "examples/videos/birdhouse.mp4"
 COLUMNS = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
-PRICE = Price(0.40, 1.60)  # the price of gpt-4.1-mini in conf/endpoint/openai.yaml
+PRICE = Price(0.1, 0.5)  # the price of gpt-6-luna in the table of models
 # The endpoint replies in lines. Which calls are sent with a schema before it is seen to ignore it
 # depends on the time, so none are.
 OPENAI = (

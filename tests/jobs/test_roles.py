@@ -148,12 +148,12 @@ def test_a_served_judge_has_the_same_endpoint() -> None:
     more: dict[str, Any] = {"base_url": "http://b", "key_env": "null", "engine.llm.model": "x"}
     llm: Any = configure_judge(JudgeServeSettings(judge="llm", **more)).engine.llm  # type: ignore[attr-defined]
     assert (llm.base_url, llm.key_env, llm.model) == ("http://b", None, "x")
-    assert llm.prices["gpt-4o"][:2] == [2.5, 10.0]
+    assert llm.prices == {}
 
 
-def test_prices_and_addresses_are_in_one_file() -> None:
+def test_addresses_are_in_one_file() -> None:
     texts = {path: path.read_text() for path in CONF.rglob("*.yaml")}
-    for words in ("gpt-4.1-mini: [", "attempts:", "api.openai.com"):
+    for words in ("attempts:", "api.openai.com"):
         assert len([path for path, text in texts.items() if words in text]) == 1, words
 
 

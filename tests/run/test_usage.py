@@ -105,7 +105,7 @@ def test_a_wrong_price_names_the_model(entry):
 
 
 def test_a_budget_needs_a_price():
-    require_price({}, "m", None)
-    require_price({"m": [1, 1]}, "m", 5.0)
+    require_price(None, "m", None)
+    require_price(Price(1, 1), "m", 5.0)
     with pytest.raises(UserError, match="budget_usd=5"):
-        require_price({}, "m", 5.0)
+        require_price(None, "m", 5.0)

@@ -305,6 +305,10 @@ def test_the_arguments_for_ray_serve_llm_are_valid() -> None:
     assert llm_arguments["engine_kwargs"]["tensor_parallel_size"] == 2
     assert llm_arguments["engine_kwargs"]["seed"] == 1
     assert llm_arguments["engine_kwargs"]["trust_remote_code"] is False
+    assert llm_arguments["engine_kwargs"]["enable_prefix_caching"] is True
+    assert "language_model_only" not in llm_arguments["engine_kwargs"]
+    guesser = arguments(LlmServeSettings(model="m/m", text_only=True))
+    assert guesser["engine_kwargs"]["language_model_only"] is True
     client = OmegaConf.load(ROOT / "conf" / "llm" / "serve.yaml")
     assert client["model"] == llm_arguments["model_loading_config"]["model_id"]
     for engine in ('{"trust_remote_code": true}', "[1]", "{"):

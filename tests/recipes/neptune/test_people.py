@@ -75,7 +75,7 @@ def test_perceiving_people_is_off_by_default() -> None:
     with pytest.raises(UserError, match="people=model"):
         build(compose("neptune", ["videos=README.md", "out=o", "diversity=sample", strata]))()
     wanted = build(compose("neptune", [*arguments, "people=model", "llm=openai", "key_env=null"]))
-    assert wanted.people.llm.model == "gpt-4.1-mini"
+    assert wanted.people.llm.model == "gpt-6-luna"
     with pytest.raises(UserError, match="takes no images"):
         People(llm=OpenAI(model="m", base_url="http://x", looks=False)).check()
 

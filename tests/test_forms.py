@@ -23,6 +23,7 @@ from mustsee.errors import BadRow, Unparsed
 from mustsee.evaluate.rubric import RubricGrade, levels_form
 from mustsee.facts.extract import facts_form
 from mustsee.facts.look import verdicts_form
+from mustsee.judge.points import grade_form
 from mustsee.prompts import Prompts, without_fenced_texts
 from mustsee.questions import labelled
 from mustsee.questions.drafts import Draft
@@ -85,6 +86,7 @@ FORMS: Mapping[str, Form[Any]] = {
     "facts": facts_form(Span(0.0, 90.0), KINDS, 9),
     "verdicts": verdicts_form(3),
     "rankings": rankings([3, 3]),
+    "graded points": grade_form(2, 1),
     "matching": matching_form(3),
 }
 

@@ -14,4 +14,5 @@ __all__ = [
     "numbered",
     "orders",
     "replies",
+    "rows",
 ]

@@ -24,11 +24,12 @@ from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
 from mustsee.facts.rank import rank
 from mustsee.facts.settings import MODEL_KINDS
+from mustsee.judge.points import grade_points
 from mustsee.judge.prompt import PROMPT
 from mustsee.papers import Paper, papers
 from mustsee.prompts import Prompts, RenderedPrompt
 from mustsee.questions import numbered
-from mustsee.records import Line, Question, ScreenText, Span
+from mustsee.records import Line, Point, Question, ScreenText, Span
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
 from mustsee.verify.blind import BlindGuess
@@ -59,8 +60,16 @@ FACT_REPLIES = {
     f"FACT 3: cause | the jug is empty | 10.0-12.5 | {PHRASES[0]}",
     "facts/look": "1: SEEN\n2: NOT SEEN | a cat jumps\n3: UNSURE | it is dark",
     "facts/rank": "QUESTION 1: C > A > B | it fits\nQUESTION 2: B > C > A | so",
+    "facts/grade": "POINT 1: ENTAILED | he opens it\nPOINT 2: CONTRADICTED | the dog\n"
+    "POINT 3: ABSENT | \nSTATEMENT 1: NO | nothing\nSTATEMENT 2: YES | she opens it",
     "filters/match": "QUESTION 1: C | it fits\nQUESTION 2: B | so\nQUESTION 3: A | left over",
 }
+
+DEEP = Question(
+    question_id="d", video_id="v", recipe="facts", question="What becomes of the box?",
+    question_type="Other", points=tuple(Point(text=phrase) for phrase in PHRASES),
+    contradictions=("a woman opens the box", "the box stays shut"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -150,6 +159,7 @@ async def _facts(asker: RecordingAsker) -> None:
     await look(FACTS, (b"1", b"2", b"3"), times, Span(10.0, 16.0), asker, seed=0)
     questions = tuple(f"Which of these is seen next after {phrase}?" for phrase in PHRASES)
     await rank([(q, OPTIONS[:3]) for q in questions[:2]], asker, seed=0)
+    await grade_points(DEEP, "A man opens the box before the dog comes.", asker)
     await match(questions, OPTIONS[:3], asker, seed=0, transcript="[1.0-2.0] Hello.")
 
 

@@ -346,6 +346,40 @@ class Fact:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AlteredClaim:
+    """A claim of which one thing was changed so that it is wrong.
+
+    `change`: role, order, cause, purpose, object or outcome. `holds`: whether it holds in the
+    video; null where looks did not tell.
+    """
+
+    change: str
+    text: str
+    holds: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement about how facts of a video hang together.
+
+    `kind`: such as cause, goal or identity (`mustsee.facts.claims.KINDS`). `facts`: ids of the
+    facts that it rests on. `shown`: where looks found that it holds. `altered`: wrong versions of
+    it. `plausible`: whether a reader without the video held it for the likeliest version; null
+    where none was asked. `source`: the model that listed it. `drop`: why it is not used.
+    """
+
+    claim_id: str
+    kind: str
+    text: str
+    facts: tuple[str, ...]
+    altered: tuple[AlteredClaim, ...] = ()
+    shown: tuple[Span, ...] = ()
+    plausible: bool | None = None
+    source: str = ""
+    drop: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class SceneText:
     """A clip's span of its movie's audio description, in the clip's times.
 
@@ -437,6 +471,7 @@ class Video:
     scene: SceneText | None = None  # written by align (CinePile)
     segments: tuple[Segment, ...] | None = None
     facts: tuple[Fact, ...] | None = None
+    claims: tuple[Claim, ...] | None = None
     questions: tuple[Question, ...] | None = None
     unasked: str | None = None  # why no question was made from it
     # every stage

@@ -16,20 +16,22 @@ import math
 from asyncio import gather
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 import numpy as np
 
-from mustsee.calls.llm import Asker
+from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance, shared_seconds
+from mustsee.facts.deep import Seats, ask_deep, limit_texts, settings_for_composed
 from mustsee.facts.draw import draw_groups
 from mustsee.facts.exam import Count, examine
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.look import look
 from mustsee.facts.moments import find_alike, moments_of, scenes_of, windows_of
 from mustsee.facts.open import open_sibling
+from mustsee.facts.points import RECIPE
 from mustsee.facts.search import Encode, search_moments
 from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose
 from mustsee.facts.settings import FactSettings
@@ -42,6 +44,7 @@ from mustsee.facts.table import (
     doubt_lost_things,
     find_touched,
 )
+from mustsee.facts.wording import word_groups
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, question_id, reach
 from mustsee.records import Fact, Frame, Provenance, Question, Span, Video
@@ -50,19 +53,9 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 
 BORDER_S = 1.5  # from a question's evidence that an event must lie to be a wrong answer, at least
 NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
-RECIPE = "facts"  # `recipe` of the questions
 UNREAD_WINDOWS = "windows without readable facts"  # names of counts in run.json
 UNREAD_LOOKS = "moments whose look could not be read"
 NOT_SEEN = "facts not seen where they were claimed"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seats:
-    """The models. The `guesser` selects; another should measure."""
-
-    writer: Asker
-    verifier: Asker
-    guesser: Asker
 
 
 async def ask_facts(
@@ -73,7 +66,13 @@ async def ask_facts(
     settings: FactSettings,
     count: Count,
 ) -> Video:
-    """Return the video with its facts and questions. Raises BadRow if no window could be read."""
+    """Return the video with its facts, claims and questions; claims and open questions only with a
+    model as writer. Raises BadRow if no window could be read.
+    """
+    seconds = video_span(video).seconds
+    deep = None if is_rules(seats.writer.llm.identity) else settings.deep
+    if deep is not None:
+        settings = settings_for_composed(settings, deep, seconds)
     moments = moments_of(video, settings.moments)
     facts = await list_facts(video, moments, seats.writer, frames, settings, count)
     table = TruthTable(
@@ -94,16 +93,23 @@ async def ask_facts(
         lambda: drop_near_acts(drop_twins(make_stems(table, settings), table), table)
     )
     likeness = await asyncio.to_thread(VectorLikeness, encode, stems)
-    seconds = video_span(video).seconds
     drafts = await asyncio.to_thread(
         draw_groups, stems, draw_rankings(stems, settings), likeness,
         settings.select.for_drafts(settings.drafts), seconds=seconds, seed=settings.seed,
         alike=AlikeMoments(table, video.frames or ()),
     )  # fmt: skip
     unguessed, guessed = await examine(drafts, seats.guesser, likeness, settings, count)
+    if deep is not None:
+        most = round(deep.text_share * deep.question_limit(seconds))
+        unguessed, guessed = limit_texts(unguessed, most), limit_texts(guessed, 0)
     groups = await asyncio.to_thread(
         choose, unguessed, guessed, settings.select, seconds=seconds, seed=settings.seed
     )
+    if deep is not None and deep.wording:
+        groups = await word_groups(
+            groups, table, seats.writer, seats.guesser, count, together=deep.wording,
+            seed=settings.seed,
+        )  # fmt: skip
     by = Provenance(
         llm=" + ".join(dict.fromkeys((seats.writer.llm.identity, seats.guesser.llm.identity))),
         prompts=seats.writer.prompts.digest(settings.area),
@@ -111,7 +117,12 @@ async def ask_facts(
     questions = [q for group in groups for q in compose(group, video.video_id, by)]
     if settings.open:
         questions += [q for q in map(open_sibling, questions) if q is not None]
-    return replace(video, facts=table.facts, questions=tuple(questions))
+    if deep is None:
+        return replace(video, facts=table.facts, questions=tuple(questions))
+    claims, open_questions = await ask_deep(
+        video, table, questions, seats, frames, settings, count, by
+    )
+    return replace(video, facts=table.facts, claims=claims, questions=(*open_questions, *questions))
 
 
 def unasked_reason(video: Video) -> str:

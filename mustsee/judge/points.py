@@ -11,7 +11,7 @@ the answer makes it. All points of one answer are graded in one call.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mustsee.calls.llm import Asker
 from mustsee.questions.rows import Rows, numbered_rows, parse_choice, rows_form
@@ -31,11 +31,13 @@ class PointsGrade:
 
     `weights`: of the points. `verdicts`: of each point, 1 if the answer states it, -1 if it
     contradicts it, else 0. `asserted`: of each known wrong statement, whether the answer makes it.
+    `words`: for each point the words of the answer that decide it; empty where there are none.
     """
 
     weights: tuple[int, ...]
     verdicts: tuple[int, ...]
     asserted: tuple[bool, ...] = ()
+    words: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def total_weight(self) -> int:
@@ -99,7 +101,7 @@ async def grade_statements(
     if not points or not any(c.isalnum() for c in answer):
         nothing = (False,) * len(contradictions)
         return PointsGrade(weights=weights, verdicts=(0,) * len(points), asserted=nothing)
-    verdicts, asserted = await asker.ask(
+    verdicts, asserted, words = await asker.ask(
         PROMPT,
         grade_form(len(points), len(contradictions)),
         seed=seed,
@@ -108,28 +110,33 @@ async def grade_statements(
         points=tuple(point.text for point in points),
         statements=tuple(contradictions),
     )
-    return PointsGrade(weights=weights, verdicts=verdicts, asserted=asserted)
+    return PointsGrade(weights=weights, verdicts=verdicts, asserted=asserted, words=words)
 
 
-def grade_form(points: int, statements: int) -> Form[tuple[tuple[int, ...], tuple[bool, ...]]]:
-    """Return the form of a reply with a verdict on each of `points` points, and on each of
-    `statements` wrong statements whether it is made. Its `read` raises Unparsed unless each number
-    has exactly one.
+def grade_form(
+    points: int, statements: int
+) -> Form[tuple[tuple[int, ...], tuple[bool, ...], tuple[str, ...]]]:
+    """Return the form of a reply with a verdict on each of `points` points, on each of `statements`
+    wrong statements whether it is made, and the words that decide each point. Its `read` raises
+    Unparsed unless each number has exactly one.
     """
-    words = "the words of the answer that decide it; empty if there are none"
+    words = (
+        "the words of the answer that decide it, as a sentence that can be read alone; empty if "
+        "there are none"
+    )
     kinds = {"point": {"verdict": f"one of {', '.join(VALUES)}", "words": words}}
     if statements:
         kinds["statement"] = {"made": f"one of {', '.join(ASSERTED)}", "words": words}
 
-    def read_verdicts(rows: Rows) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+    def read_verdicts(rows: Rows) -> tuple[tuple[int, ...], tuple[bool, ...], tuple[str, ...]]:
+        given = numbered_rows(rows["point"], points, "point")
         verdicts = tuple(
-            VALUES[parse_choice(row["verdict"], VALUES, f"point {row.number}")]
-            for row in numbered_rows(rows["point"], points, "point")
+            VALUES[parse_choice(row["verdict"], VALUES, f"point {row.number}")] for row in given
         )
         asserted = tuple(
             ASSERTED[parse_choice(row["made"], ASSERTED, f"statement {row.number}")]
             for row in numbered_rows(rows.get("statement", ()), statements, "statement")
         )
-        return verdicts, asserted
+        return verdicts, asserted, tuple(row["words"] for row in given)
 
-    return rows_form(kinds).map(read_verdicts)
+    return rows_form(kinds, brief=kinds).map(read_verdicts)

@@ -18,6 +18,7 @@ from typing import Any
 
 from mustsee.errors import Unparsed
 from mustsee.questions.drafts import plain
+from mustsee.questions.replies import is_none
 from mustsee.replies.forms import Form, Shape, form, list_of, record, whole, words
 
 _BREAK = re.compile(r"\s*\|\s*")
@@ -38,14 +39,20 @@ Rows = Mapping[str, tuple[Row, ...]]  # by kind, in the order of the reply
 
 
 def rows_form(
-    kinds: Mapping[str, Mapping[str, str]], *, optional: Sequence[str] = ()
+    kinds: Mapping[str, Mapping[str, str]],
+    *,
+    optional: Collection[str] = (),
+    brief: Collection[str] = (),
+    paragraphs: bool = False,
 ) -> Form[Rows]:
     """Return the form of a reply with rows of some kinds.
 
     `kinds`: name of a kind -> name of a cell -> what it holds. The last cell of a row may contain
-    the mark between cells; the last of several may be left out in words, and is then empty.
-    `optional`: kinds of which there may be no row. `read` raises Unparsed for a row with too few
-    cells, and if there is no row of another kind.
+    the mark between cells. `optional`: kinds of which there may be no row; a reply without any row,
+    where that may be, is the word NONE. `brief`: kinds whose
+    last cell may be left out in words, and is then empty. `paragraphs`: whether a row goes on
+    behind an empty line. `read` raises Unparsed for a row with too few cells, and if there is no
+    row of a kind that is not optional.
     """
     shapes = {
         kind: list_of(_row_shape(kind, cells), f"the rows of the kind {kind}, in order")
@@ -62,7 +69,14 @@ def rows_form(
         return rows
 
     def parse(reply: str) -> Rows:
-        return _parse_rows(reply, kinds)
+        parsed = _split_rows(reply, kinds, paragraphs)
+        if not any(parsed.values()) and not is_none(reply):
+            first = next(iter(kinds))
+            raise Unparsed(f"it has no row '{_label(first)} 1: {_cells_text(kinds[first])}'")
+        return {
+            kind: tuple(_row(kind, *row, kinds[kind], kind in brief) for row in found)
+            for kind, found in parsed.items()
+        }
 
     return form(text=parse, shape=record(group, **shapes)).map(check)
 
@@ -75,7 +89,10 @@ def _row_shape(kind: str, cells: Mapping[str, str]) -> Shape[Row]:
     return record(make_row, number=whole(f"the number of the {kind}"), **shapes)
 
 
-def _parse_rows(reply: str, kinds: Mapping[str, Mapping[str, str]]) -> Rows:
+def _split_rows(
+    reply: str, kinds: Collection[str], paragraphs: bool
+) -> dict[str, list[tuple[int, str]]]:
+    """Return the rows of a text by kind, each with its number and its text behind that."""
     labels = {_label(kind): kind for kind in kinds}
     names = "|".join(re.escape(label).replace(r"\ ", r"[\s_-]+") for label in labels)
     head = re.compile(
@@ -91,18 +108,17 @@ def _parse_rows(reply: str, kinds: Mapping[str, Mapping[str, str]]) -> Rows:
             rows[kind].append((int(match[2]), last))
         elif last is not None and line.strip():
             last.append(line.strip())
-        else:
+        elif not paragraphs:
             last = None
     return {
-        kind: tuple(_row(kind, number, " ".join(lines), kinds[kind]) for number, lines in found)
-        for kind, found in rows.items()
+        kind: [(number, " ".join(lines)) for number, lines in found] for kind, found in rows.items()
     }
 
 
-def _row(kind: str, number: int, text: str, cells: Mapping[str, str]) -> Row:
+def _row(kind: str, number: int, text: str, cells: Mapping[str, str], brief: bool) -> Row:
     parts = _BREAK.split(text.strip().strip("|").strip(), maxsplit=len(cells) - 1)
     missing = len(cells) - len(parts)
-    if missing > int(len(cells) > 1):
+    if missing > int(brief):
         raise Unparsed(
             f"{_label(kind)} {number} has {len(parts)} of {len(cells)} parts; "
             f"expected {_cells_text(cells)}"

@@ -48,11 +48,30 @@ def test_a_reply_without_the_rows_is_refused(reply: str) -> None:
         FORM.read(reply)
 
 
+def test_no_row_at_all_is_the_word_none() -> None:
+    form = rows_form(KINDS, optional=KINDS)
+    assert form.read("NONE.") == form.read('{"claim": [], "altered": []}')
+    for reply in ("", "I cannot tell.", "None of these hang together, because it is dark."):
+        with pytest.raises(Unparsed, match="no row"):
+            form.read(reply)
+
+
 def test_a_row_with_too_few_cells_is_refused() -> None:
-    three = rows_form({"point": {"a": "x", "b": "y", "c": "z"}})
+    cells = {"point": {"a": "x", "b": "y", "c": "z"}}
+    three = rows_form(cells, brief=("point",))
     assert three.read("POINT 1: p | q")["point"] == (Row(1, {"a": "p", "b": "q", "c": ""}),)
     with pytest.raises(Unparsed, match="POINT 1 has 1 of 3 parts"):
         three.read("POINT 1: p")
+    with pytest.raises(Unparsed, match="POINT 1 has 2 of 3 parts"):
+        rows_form(cells).read("POINT 1: p | q")
+
+
+def test_a_row_goes_on_behind_an_empty_line_where_paragraphs_are_expected() -> None:
+    cells = {"answer": {"answer": "it"}}
+    reply = "ANSWER 1: He looks.\n\nThen he leaves.\n\nANSWER 2: She stays."
+    texts = [r["answer"] for r in rows_form(cells, paragraphs=True).read(reply)["answer"]]
+    assert texts == ["He looks. Then he leaves.", "She stays."]
+    assert rows_form(cells).read(reply)["answer"][0]["answer"] == "He looks."
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from mustsee.verify.conditions.seen import video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 SPARE = "spare: enough others of its skill, or of its claims, are asked"
-NOT_DEEP = "No open question on causes, aims or changes is asked by rules: these need a model."
 WORDS = "the words “"  # how the phrase of an on-screen text begins
 
 

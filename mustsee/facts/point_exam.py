@@ -19,11 +19,11 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.claims import MAX_WORDS
 from mustsee.facts.deep_settings import PointRules
-from mustsee.facts.points import OpenDraft, compose_open, evidence_of, needed_seconds
+from mustsee.facts.points import OpenDraft, compose_open, evidence_of
 from mustsee.facts.unread import gather_readable
 from mustsee.judge.points import PointsGrade, grade_statements
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import reach
+from mustsee.questions.drafts import evidence_metrics, needed_seconds, reach
 from mustsee.questions.rows import Row, Rows, numbered_rows, rows_form
 from mustsee.records import COUNTED, GIVEN, UNREACHED, Provenance, Question, Span, Video
 from mustsee.replies.forms import Form
@@ -115,7 +115,7 @@ async def examine_open(
     ]
     grades = await gather_readable(requests, count, UNREAD_GRADES)
     done = tuple(
-        finish_question(
+        settle_points(
             question, draft, video_span(video), rules, known,
             PointGrades(alone=grades[3 * n], in_view=grades[3 * n + 1], seeing=grades[3 * n + 2]),
             view.fault if view else "",
@@ -265,7 +265,7 @@ def _answer_text(row: Row) -> str:
     return row["answer"]
 
 
-def finish_question(
+def settle_points(
     question: Question,
     draft: OpenDraft,
     video: Span,
@@ -291,9 +291,8 @@ def finish_question(
         "points_blind": _share(alone),
         "points_in_view": _share(in_view),
         "points_seen": _share(seeing),
+        **evidence_metrics(evidence),
     }
-    if evidence:
-        metrics["reach_seconds"] = round(needed_seconds(evidence), 3)
     return replace(
         question,
         points=points,

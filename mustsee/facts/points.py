@@ -249,8 +249,3 @@ def compose_open(draft: OpenDraft, video: Video, by: Provenance) -> Question:
 def evidence_of(statements: Sequence[Statement], video: Span) -> tuple[Span, ...]:
     """Return the spans where statements are shown, in order and merged."""
     return merge_spans([span for statement in statements for span in statement.spans], video)
-
-
-def needed_seconds(evidence: Sequence[Span]) -> float:
-    """Return the seconds of video that one must see, in sum: overlapping spans count once."""
-    return sum(span.seconds for span in merge_spans(evidence, Span(0.0, float("inf"))))

@@ -46,7 +46,7 @@ from mustsee.facts.table import (
 )
 from mustsee.facts.wording import word_groups
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import Draft, question_id, reach
+from mustsee.questions.drafts import Draft, evidence_metrics, question_id
 from mustsee.records import Fact, Frame, Provenance, Question, Span, Video
 from mustsee.verify.conditions.seen import Condition, merge_spans, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -470,10 +470,7 @@ def compose(group: ChosenGroup, video_id: str, by: Provenance) -> list[Question]
                 answer_index=chosen.options.index(stem.answer),
                 answer=stem.answer,
                 evidence=stem.evidence,
-                metrics={
-                    "reach_seconds": round(reach(stem.evidence), 3),
-                    "rank": float(chosen.rank),
-                },
+                metrics={**evidence_metrics(stem.evidence), "rank": float(chosen.rank)},
                 subsets=("full",),
                 provenance=by,
                 form=stem.form,

@@ -291,10 +291,9 @@ def _open_questions(variables: Mapping[str, Any]) -> str:
 
 def _open_answers(variables: Mapping[str, Any]) -> str:
     """An answer to each question; who is shown frames begins it with `SEEN`."""
-    if "frames" in variables:
-        own = f"NONE | {SEEN}"
-    else:  # Alone and with others in view it is another answer, and graded anew.
-        own = f"Of {len(variables['others'])} others: "
+    # Alone and with others in view it is another answer, and graded anew.
+    others = len(variables.get("others", ()))
+    own = f"NONE | {SEEN}" if "frames" in variables else f"Of {others} others: "
     return "\n".join(f"ANSWER {n}: {own}{NARRATION}" for n in range(1, len(variables["asked"]) + 1))
 
 

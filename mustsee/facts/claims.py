@@ -37,6 +37,7 @@ KINDS = (
 )  # fmt: skip
 CHANGES = ("role", "order", "cause", "purpose", "object", "outcome")
 MAX_WORDS = 40  # of a claim
+MIN_APART_S = 2.0  # between the middles of the first and the last span of a claim's facts
 _ID = re.compile(r"[\[(]?\s*F?\s*(\d{1,4})\s*[\])]?", re.IGNORECASE)
 
 
@@ -85,7 +86,7 @@ async def list_claims(
             most=rules.claims,
             altered=rules.altered,
         )
-        claims = (make_claim(one, shown, table, writer.llm.identity) for one in listed)
+        claims = (make_claim(one, shown, writer.llm.identity) for one in listed)
         return tuple(claims)
 
     parts = divide_video(video_span(video), rules.part_seconds)
@@ -209,17 +210,17 @@ def sentence(text: str, what: str) -> str:
     return text[0].upper() + text[1:] + ("" if text[-1] in '.!?”"' else ".")
 
 
-def make_claim(listed: ListedClaim, shown: Sequence[Fact], table: TruthTable, source: str) -> Claim:
+def make_claim(listed: ListedClaim, shown: Sequence[Fact], source: str) -> Claim:
     """Return the record of a claim; with the reason in `drop` if it does not rest on two facts of
     two moments, or has no altered version.
     """
     facts = sorted((shown[place] for place in listed.places), key=lambda f: f.spans[0].start)
     names = tuple(fact.fact_id for fact in facts)
-    moments = {moment for name in names for moment in table.claims[name]}
+    middles = [(span.start + span.end) / 2 for fact in facts for span in fact.spans]
     drop = None
     if len(names) < 2:
         drop = "it rests on one fact"
-    elif len(moments) < 2:
+    elif max(middles) - min(middles) < MIN_APART_S:
         drop = "its facts are of one moment"
     elif not listed.altered:
         drop = "it has no altered version beside which it can be verified"

@@ -34,6 +34,7 @@ FORM = "points"  # `form` of the questions
 POINT_KINDS = ("event", "state", "cause", "object")  # of facts that may be points
 MAX_FACTS = 150  # facts that the writer is shown beside the claims
 MAX_QUESTION_WORDS = 60
+MAX_SPANS = 8  # of a statement that the writer is shown
 QUESTION_TYPE = "Other"
 _ID = re.compile(r"[\[(]?\s*([CF])\s*(\d{1,4})\s*[\])]?", re.IGNORECASE)
 
@@ -53,7 +54,7 @@ class Statement:
 
     @property
     def at(self) -> str:
-        return "; ".join(f"{span.start:.1f}-{span.end:.1f}" for span in self.spans[:4])
+        return "; ".join(f"{span.start:.1f}-{span.end:.1f}" for span in self.spans[:MAX_SPANS])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,6 +95,10 @@ def test_calls_on_a_video_of_which_the_rules_ask_nothing_are_counted(tmp_path: P
     assert calls["facts/grade"] == 3 * drafts
     assert {calls[f"facts/{name}"] for name in ("claims", "questions", "word", "read_back")} == {1}
     assert not {name: n for name, n in counts.items() if "could not be read" in name and n}
+    again = asyncio.run(ask_facts(video, seats, frames, encode, settings, count))
+    assert again == done
+    repeated = {name: c.calls for name, c in session.coordinator.snapshot().llm.by_prompt.items()}
+    assert repeated == calls, "all replies are in the store"
 
 
 def test_as_many_questions_as_are_asked_for_are_sound(tmp_path: Path) -> None:

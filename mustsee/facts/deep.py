@@ -16,7 +16,7 @@ from mustsee.calls.llm import Asker
 from mustsee.facts.claims import list_claims
 from mustsee.facts.deep_settings import DeepRules, PointRules, Skill, allot, read_mix
 from mustsee.facts.point_exam import PointSeats, examine_open
-from mustsee.facts.points import make_statements, write_questions
+from mustsee.facts.points import OpenDraft, make_statements, write_questions
 from mustsee.facts.select import ChosenGroup
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.table import TruthTable
@@ -25,7 +25,9 @@ from mustsee.records import COUNTED, Claim, Provenance, Question, Video
 from mustsee.verify.conditions.seen import video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
-SPARE = "spare: enough others of its skill, or of its claims, are asked"
+SPARE = "spare: enough others of its skill are asked"
+TOO_FEW_CLAIMS = "open questions missing because too few claims hold"  # names of counts in run.json
+OVERUSED = "open questions left out because others have their claims as points"
 WORDS = "the words “"  # how the phrase of an on-screen text begins
 
 
@@ -61,11 +63,15 @@ async def ask_deep(
         video, table, listed, seats.verifier, seats.guesser, frames, rules.claims, count, seed=seed
     )
     skills = read_mix(settings.mix)
-    wanted = allot(rules.open_limit(video_span(video).seconds), skills)
+    held = sum(claim.drop is None for claim in claims)
+    limit = rules.open_limit(video_span(video).seconds)
+    number = min(limit, held * rules.points.of_claim // rules.points.least)
+    count(TOO_FEW_CLAIMS, limit - number)
+    wanted = allot(number, skills)
     questions = await ask_open(
         video, table, claims, composed, seats, frames, rules, wanted, skills, count, by, seed=seed
     )
-    for reason, missing in list_missing(wanted, questions, claims).items():
+    for reason, missing in list_missing(wanted, questions).items():
         count(reason, missing)
     return claims, questions
 
@@ -91,22 +97,36 @@ async def ask_open(
     drafts = await write_questions(
         video, statements, seats.writer, more, skills, rules.points, seed=seed
     )
+    chosen = limit_claims(drafts, rules.points.of_claim)
+    count(OVERUSED, len(drafts) - len(chosen))
     exam_seats = PointSeats(guesser=seats.guesser, verifier=seats.verifier, grader=seats.writer)
     examined = await examine_open(
-        drafts, composed, video, exam_seats, frames, rules.points, count, by, seed=seed
+        chosen, composed, video, exam_seats, frames, rules.points, count, by, seed=seed
     )
     return select_open(examined, wanted, rules.points)
+
+
+def limit_claims(drafts: Sequence[OpenDraft], of_claim: int) -> list[OpenDraft]:
+    """Return the drafts without those that have a claim that is a point of `of_claim` earlier ones:
+    too much of what they ask is asked already.
+    """
+    used: Counter[str] = Counter()
+    kept: list[OpenDraft] = []
+    for draft in drafts:
+        own = {one.facts[0] for one in draft.statements if len(one.facts) > 1}
+        if all(used[name] < of_claim for name in own):
+            used.update(own)
+            kept.append(draft)
+    return kept
 
 
 def select_open(
     questions: Sequence[Question], wanted: Mapping[str, int], rules: PointRules
 ) -> tuple[Question, ...]:
-    """Return the questions, those with a reason in `drop` that are more than are wanted, or have a
-    claim that is a point of `rules.of_claim` others. Of each skill those are taken first that need
-    `rules.seconds` of video in sum, and of these the ones with most weight left; what other skills
-    lack is filled with further ones.
+    """Return the questions, those with a reason in `drop` that are more than are wanted. Of each
+    skill those are taken first that need `rules.seconds` of video in sum, and of these the ones
+    with most weight left; what other skills lack is filled with further ones.
     """
-    used: Counter[str] = Counter()
     taken: dict[str, Question] = {}
     ranked = sorted(
         (question for question in questions if question.drop is None),
@@ -116,12 +136,9 @@ def select_open(
         for question in ranked:
             of_skill = sum(q.skill == question.skill for q in taken.values())
             limit = math.inf if fill else wanted.get(question.skill or "", 0)
-            own = {p.facts[0] for p in question.points if p.state == COUNTED and len(p.facts) > 1}
-            is_free = all(used[name] < rules.of_claim for name in own)
             room = len(taken) < sum(wanted.values()) and of_skill < limit
-            if question.question_id not in taken and is_free and room:
-                taken[question.question_id] = question
-                used.update(own)
+            if room:
+                taken.setdefault(question.question_id, question)
     return tuple(
         q if q.drop is not None or q.question_id in taken else replace(q, drop=SPARE)
         for q in questions
@@ -132,25 +149,17 @@ def _weight_left(question: Question) -> int:
     return sum(point.weight for point in question.points if point.state == COUNTED)
 
 
-def list_missing(
-    wanted: Mapping[str, int], questions: Sequence[Question], claims: Sequence[Claim]
-) -> dict[str, int]:
+def list_missing(wanted: Mapping[str, int], questions: Sequence[Question]) -> dict[str, int]:
     """Return for each skill of which fewer questions are asked than wanted a line with the reason,
     and how many are missing.
     """
     missing: dict[str, int] = {}
-    held = sum(claim.drop is None for claim in claims)
     for skill, number in wanted.items():
         own = [q for q in questions if q.skill == skill]
         asked = sum(q.drop is None for q in own)
         if asked >= number:
             continue
-        if not held:
-            reason = "no claim holds"
-        elif not own:
-            reason = "the writer found nothing to ask"
-        else:
-            reason = "too few passed the exams"
+        reason = "too few passed the exams" if own else "the writer found nothing to ask"
         missing[f"open questions missing of the skill {skill}: {reason}"] = number - asked
     return missing
 

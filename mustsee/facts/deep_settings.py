@@ -30,7 +30,7 @@ class ClaimRules:
     """
 
     overview: Condition = field(default_factory=lambda: Condition(condition="evidence", frames=64))
-    part_seconds: float = 600.0
+    part_seconds: float = 300.0
     facts: int = 240
     words: int = 3000
     claims: int = 40

@@ -446,7 +446,32 @@ def test_as_many_open_questions_are_asked_as_are_wanted() -> None:
     assert sorted(q.drop or "" for q in questions) == ["", SPARE]
     wanted = model.of("facts/questions")[0].variables["wanted"]
     assert [(skill.name, skill.count) for skill in wanted] == [("goal", 2)]
-    assert not [name for name in counts if "missing" in name]
+    assert not [name for name, n in counts.items() if "missing" in name and n]
+
+
+def test_claims_that_others_have_and_few_claims_give_fewer_questions() -> None:
+    story = Story()
+
+    def thrice(request: Request) -> str:
+        text = story.questions(request)
+        other = text[text.index("QUESTION 2") :]
+        again = other.replace("QUESTION 2", "QUESTION 3").replace("POINT 2", "POINT 3")
+        return f"{text}\n{again}\n{again.replace('N 3', 'N 4').replace('T 3', 'T 4')}"
+
+    model = Model({**story.model().replies, "facts/questions": thrice})
+    questions, counts = run_story(story, model=model)
+    assert len(questions) == 3
+    assert counts["open questions left out because others have their claims as points"] == 1
+
+    def few(request: Request) -> str:
+        return "\n".join(story.claims(request).splitlines()[:6])
+
+    model = Model(
+        {**story.model().replies, "facts/claims": few, "facts/questions": lambda r: "NONE"}
+    )
+    assert run_story(story, model=model)[0] == ()
+    wanted = model.of("facts/questions")[0].variables["wanted"]
+    assert sum(skill.count for skill in wanted) == 3 * 2 // 4
 
 
 def test_a_mix_names_skills_with_shares_and_words_of_your_own() -> None:

@@ -81,6 +81,8 @@ def as_object(text: str, schema: Schema) -> dict[str, Any]:
             result = _twin(text)
         case ("steps", "conclusion"):
             result = _steps(text)
+        case _ if all("number" in p.get("items", {}).get("properties", {}) for p in parts.values()):
+            result = {kind: _rows(text, kind, part["items"]) for kind, part in parts.items()}
         case _:
             result = _lines(text, parts)
     is_empty = not any(result.values()) and "NONE" not in text
@@ -101,6 +103,18 @@ def instance(schema: Schema) -> Any:
 
 def _spans(text: str) -> list[dict[str, float]]:
     return [{"start": s.start, "end": s.end} for s in spans(text)]
+
+
+def _rows(text: str, kind: str, item: Schema) -> list[dict[str, Any]]:
+    """Return the rows of a kind: `KIND 1: cell | cell`."""
+    cells = [name for name in item["properties"] if name != "number"]
+    label = kind.replace("_", " ").upper()
+    rows: list[dict[str, Any]] = []
+    for number, line in re.findall(rf"^{label} (\d+): (.*)$", text, re.MULTILINE):
+        values = [part.strip() for part in line.split("|", len(cells) - 1)]
+        values += [""] * (len(cells) - len(values))
+        rows.append({"number": int(number), **dict(zip(cells, values, strict=True))})
+    return rows
 
 
 def _lines(text: str, parts: Schema) -> dict[str, Any]:

@@ -227,6 +227,25 @@ class Trace:
     conclusion: str
 
 
+COUNTED = "counted"  # `state` of a point that counts in a score
+GIVEN = "given"  # of one that a reader without the video said
+UNREACHED = "unreached"  # of one that a reader with the video did not say
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A statement that a full answer to an open question makes, known to be right.
+
+    `weight`: 1 to 3. `facts`: ids of the facts and claims that it rests on. `state`: "counted";
+    "given" or "unreached" where it does not count in a score.
+    """
+
+    text: str
+    weight: int = 1
+    facts: tuple[str, ...] = ()
+    state: str = COUNTED
+
+
 UNSEEN = "narrations:"  # prefix of the `uri` of a narrated video without a file
 PASSED = "_passed"  # end of the names of metrics with a filter's result
 UNVERIFIED = "_unverified"  # suffix of the metric of a filter that reached no verdict
@@ -247,7 +266,9 @@ class Question:
     `relation`: how it was made from it; "set" for a question that shares its options with the
     others of its group, "pair" for one of two with opposite answers. `group`: id of the first
     question of a group, which score together. `form`: name of the form by which code composed it
-    from facts.
+    from facts. `points`: by which answers to an open question are graded; `contradictions`: wrong
+    statements that cost. `skill`: what it asks for, such as "cause". `depth`: number of facts and
+    claims that a full answer joins.
     """
 
     question_id: str
@@ -273,6 +294,10 @@ class Question:
     group: str | None = None
     form: str | None = None
     trace: Trace | None = None
+    points: tuple[Point, ...] = ()
+    contradictions: tuple[str, ...] = ()
+    skill: str | None = None
+    depth: int | None = None
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -317,6 +342,40 @@ class Fact:
     seen: tuple[Span, ...] = ()
     unseen: tuple[Span, ...] = ()
     unsure: tuple[Span, ...] = ()
+    drop: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlteredClaim:
+    """A claim of which one thing was changed so that it is wrong.
+
+    `change`: role, order, cause, purpose, object or outcome. `holds`: whether it holds in the
+    video; null where looks did not tell.
+    """
+
+    change: str
+    text: str
+    holds: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement about how facts of a video hang together.
+
+    `kind`: such as cause, goal or identity (`mustsee.facts.claims.KINDS`). `facts`: ids of the
+    facts that it rests on. `shown`: where looks found that it holds. `altered`: wrong versions of
+    it. `plausible`: whether a reader without the video held it for the likeliest version; null
+    where none was asked. `source`: the model that listed it. `drop`: why it is not used.
+    """
+
+    claim_id: str
+    kind: str
+    text: str
+    facts: tuple[str, ...]
+    altered: tuple[AlteredClaim, ...] = ()
+    shown: tuple[Span, ...] = ()
+    plausible: bool | None = None
+    source: str = ""
     drop: str | None = None
 
 
@@ -442,6 +501,7 @@ class Video:
     scene: SceneText | None = None  # written by align (CinePile)
     segments: tuple[Segment, ...] | None = None
     facts: tuple[Fact, ...] | None = None
+    claims: tuple[Claim, ...] | None = None
     questions: tuple[Question, ...] | None = None
     forms: tuple[FormCount, ...] | None = None  # of questions from facts
     unasked: str | None = None  # why no question was made from it

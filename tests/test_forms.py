@@ -21,8 +21,17 @@ from mustsee.calls.refusals import Change
 from mustsee.enrich.traces import steps_form
 from mustsee.errors import BadRow, Unparsed
 from mustsee.evaluate.rubric import RubricGrade, levels_form
+from mustsee.facts.claims import claims_form
+from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.extract import facts_form
 from mustsee.facts.look import verdicts_form
+from mustsee.facts.point_exam import answers_form, seen_answers_form
+from mustsee.facts.points import Statement, Statements, questions_form
+from mustsee.facts.select import Chosen
+from mustsee.facts.stem import Stem
+from mustsee.facts.weigh import weigh_form
+from mustsee.facts.wording import readings_form, wordings_form
+from mustsee.judge.points import grade_form
 from mustsee.prompts import Prompts, without_fenced_texts
 from mustsee.questions import labelled
 from mustsee.questions.drafts import Draft
@@ -59,6 +68,20 @@ from mustsee.verify.repair import repair_form
 from tests.support.every_prompt import FACT_REPLIES, KINDS, Rules, calls
 
 ASKED = (Draft(question="What burns?", answer="a"), Draft(question="Who is at sea?", answer="b"))
+STATEMENTS = Statements(
+    claims=(Statement(text="A boat sinks.", facts=("c", "f"), spans=(Span(1.0, 2.0),)),),
+    facts=(Statement(text="A drum is lost.", facts=("f",), spans=(Span(5.0, 7.0),)),),
+)
+SEA_PHRASES = ("a boat sinks", "a drum is lost")
+WORDED = [
+    Chosen(
+        stem=Stem(
+            form="after", question="Which is next after “Ahoy”?", question_type="Other",
+            answer=SEA_PHRASES[0], evidence=(),
+        ),
+        options=SEA_PHRASES, rank=0,
+    )
+]  # fmt: skip
 FORMS: Mapping[str, Form[Any]] = {
     "questions": questions(3, evidence=True),
     "decoys": decoys(ASKED, 2),
@@ -85,6 +108,14 @@ FORMS: Mapping[str, Form[Any]] = {
     "facts": facts_form(Span(0.0, 90.0), KINDS, 9),
     "verdicts": verdicts_form(3),
     "rankings": rankings([3, 3]),
+    "graded points": grade_form(2, 1),
+    "claims": claims_form(5, 4),
+    "weights": weigh_form(2, Span(0.0, 90.0)),
+    "open questions": questions_form(STATEMENTS, ["cause", "goal"], PointRules(least=1)),
+    "answers": answers_form(2),
+    "seen answers": seen_answers_form(2),
+    "wordings": wordings_form(WORDED, SEA_PHRASES),
+    "readings": readings_form([3, 2]),
     "matching": matching_form(3),
 }
 
@@ -130,7 +161,9 @@ WRITTEN = {  # replies to prompts that the rules do not answer, or answer with n
 EMPTY = {"questions": list[Any]()}
 NOTHING: Mapping[str, Any] = {  # replies by a schema where there is nothing to write
     "enrich/trace": {"steps": [], "conclusion": ""},
+    "facts/claims": {"claim": [], "altered": []},
     "facts/extract": {"facts": []},
+    "facts/questions": {"question": [], "point": []},
     "filters/repair": EMPTY,
     "neptune/further": EMPTY,
     "neptune/questions": EMPTY,

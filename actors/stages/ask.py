@@ -38,7 +38,7 @@ class Ask(AskOptions):
     only where they are shown.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     needs: ClassVar[tuple[str, ...]] = ("uri", "unheard")
     writes: ClassVar[tuple[str, ...]] = ("segments", "questions", "unasked")
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import AskOptions
 from mustsee.calls.llm import is_rules
-from mustsee.facts.recipe import Seats, ask_facts
+from mustsee.facts.deep import Seats
+from mustsee.facts.recipe import ask_facts
 from mustsee.facts.settings import FactSettings
 from mustsee.records import Video
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -21,14 +22,15 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 
 @dataclass(frozen=True, kw_only=True)
 class AskFacts(AskOptions):
-    """Writes the row's facts and questions, or the reason why there are none. `writer`: lists
-    facts. `verifier`: looks at them. `guesser`: ranks possible answers, by which questions are
-    selected. `encoder`: sentence model, a folder or `package:NAME/FOLDER`.
+    """Writes the row's facts, claims and questions, or the reason why there are none. `writer`:
+    lists facts and claims, words questions and grades answers. `verifier`: looks at them.
+    `guesser`: answers without the video, by which questions are selected. `encoder`: sentence
+    model, a folder or `package:NAME/FOLDER`.
     """
 
     version: ClassVar[str] = "4"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
-    writes: ClassVar[tuple[str, ...]] = ("facts", "questions", "forms", "unasked")
+    writes: ClassVar[tuple[str, ...]] = ("facts", "claims", "questions", "forms", "unasked")
 
     settings: FactSettings
     writer: LlmConfig
@@ -64,6 +66,6 @@ class AskFacts(AskOptions):
         async def ask(video: Video) -> Video:
             own = {role: asker.with_provenance() for role, asker in seats.items()}
             frames = VideoFrames(video, crop=crop)
-            return await ask_facts(video, Seats(**own), frames, encode, self.settings)
+            return await ask_facts(video, Seats(**own), frames, encode, self.settings, run.count)
 
         return ask

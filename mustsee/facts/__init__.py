@@ -8,6 +8,9 @@ as are wanted. `recuts` asks the same questions of a video and of its re-cut.
 __all__ = [
     "acts",
     "cases",
+    "claims",
+    "deep",
+    "deep_settings",
     "draw",
     "exam",
     "extract",
@@ -16,6 +19,8 @@ __all__ = [
     "look",
     "moments",
     "open",
+    "point_exam",
+    "points",
     "rank",
     "recipe",
     "recuts",
@@ -25,4 +30,7 @@ __all__ = [
     "stem",
     "steps",
     "table",
+    "unread",
+    "weigh",
+    "wording",
 ]

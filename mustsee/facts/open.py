@@ -13,7 +13,7 @@ import re
 from dataclasses import replace
 
 from mustsee.questions.checks import fault
-from mustsee.questions.drafts import Draft, question_id
+from mustsee.questions.drafts import Draft, evidence_metrics, question_id
 from mustsee.records import OPEN, Question
 from mustsee.text import length, terms
 from mustsee.verify.vetting import MAX_JUDGED_WORDS
@@ -43,7 +43,6 @@ def open_sibling(question: Question, family: str) -> Question | None:
         return None
     draft = Draft(question=question.question, answer=question.answer)
     words = _WORDS.match(question.answer)
-    reach = {k: v for k, v in question.metrics.items() if k == "reach_seconds"}
     return replace(
         question,
         question_id=question_id(question.video_id, question.recipe, draft),
@@ -51,7 +50,7 @@ def open_sibling(question: Question, family: str) -> Question | None:
         answer_index=None,
         variants=(words[1],) if words else (),
         verdicts=(),
-        metrics=reach,
+        metrics=evidence_metrics(question.evidence),
         sibling_of=question.question_id,
         relation=OPEN,
         group=None,

@@ -15,16 +15,17 @@ import asyncio
 import math
 from asyncio import gather
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
 import numpy as np
 
-from mustsee.calls.llm import Asker
+from mustsee.calls.llm import Asker, is_rules
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance, shared_seconds
+from mustsee.facts.deep import Seats, ask_deep, limit_texts, settings_for_composed
 from mustsee.facts.draw import draw_groups
 from mustsee.facts.exam import examine
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
@@ -32,6 +33,7 @@ from mustsee.facts.funnel import count_forms, explain_no_questions
 from mustsee.facts.look import look
 from mustsee.facts.moments import find_alike, moments_of, scenes_of, windows_of
 from mustsee.facts.open import open_sibling
+from mustsee.facts.points import RECIPE
 from mustsee.facts.search import Encode, search_moments
 from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose
 from mustsee.facts.settings import FactSettings
@@ -44,26 +46,18 @@ from mustsee.facts.table import (
     doubt_lost_things,
     find_touched,
 )
+from mustsee.facts.unread import StepTally
+from mustsee.facts.wording import word_groups
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import Draft, question_id, reach
+from mustsee.questions.drafts import Draft, evidence_metrics, question_id
 from mustsee.records import Fact, Frame, Provenance, Question, Span, Video
 from mustsee.verify.conditions.seen import Condition, merge_spans, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 BORDER_S = 1.5  # from a question's evidence that an event must lie to be a wrong answer, at least
 NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
-RECIPE = "facts"  # `recipe` of the questions
 WINDOWS = "windows"  # `what` of the requests
 LOOKS = "looks"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seats:
-    """The models. The `guesser` selects; another should measure."""
-
-    writer: Asker
-    verifier: Asker
-    guesser: Asker
 
 
 async def ask_facts(
@@ -72,13 +66,20 @@ async def ask_facts(
     frames: VideoFrames,
     encode: Encode,
     settings: FactSettings,
+    count: Callable[[str, int], None] = lambda name, number: None,
 ) -> Video:
-    """Return the video with its facts and questions, or the reason why there are none, with what
-    became of the questions of each form, and with the number of requests without a readable reply.
+    """Return the video with its facts, claims and questions, or the reason why there are none, with
+    what became of the questions of each form, and with the number of requests without a readable
+    reply. Claims and open questions only with a model as writer. `count`: adds to a count of
+    `run.json`.
 
     Raises BadRow if no window, no look or no exam has one.
     """
-    requests = RequestTally()
+    requests, seconds = RequestTally(), video_span(video).seconds
+    tally = StepTally(requests, count)
+    deep = None if is_rules(seats.writer.llm.identity) else settings.deep
+    if deep is not None:
+        settings = settings_for_composed(settings, deep, seconds)
     moments = moments_of(video, settings.moments)
     facts = await list_facts(video, moments, seats.writer, frames, settings, requests)
     table = TruthTable(
@@ -99,16 +100,23 @@ async def ask_facts(
         lambda: drop_near_acts(drop_twins(make_stems(table, settings), table), table)
     )
     likeness = await asyncio.to_thread(VectorLikeness, encode, stems)
-    seconds = video_span(video).seconds
     drafts = await asyncio.to_thread(
         draw_groups, stems, draw_rankings(stems, settings), likeness,
         settings.select.for_drafts(settings.drafts), seconds=seconds, seed=settings.seed,
         alike=AlikeMoments(table, video.frames or ()),
     )  # fmt: skip
     unguessed, guessed = await examine(drafts, seats.guesser, likeness, settings, requests)
+    if deep is not None:
+        most = round(deep.text_share * deep.question_limit(seconds))
+        unguessed, guessed = limit_texts(unguessed, most), limit_texts(guessed, 0)
     groups = await asyncio.to_thread(
         choose, unguessed, guessed, settings.select, seconds=seconds, seed=settings.seed
     )
+    if deep is not None and deep.wording:
+        groups = await word_groups(
+            groups, table, seats.writer, seats.guesser, tally, together=deep.wording,
+            seed=settings.seed,
+        )  # fmt: skip
     by = Provenance(
         llm=" + ".join(dict.fromkeys((seats.writer.llm.identity, seats.guesser.llm.identity))),
         prompts=seats.writer.prompts.digest(settings.area),
@@ -118,9 +126,16 @@ async def ask_facts(
         families = [one.stem.form for group in groups for one in group.members]
         siblings = map(open_sibling, questions, families)
         questions = [*questions, *(q for q in siblings if q is not None)]
+    claims = None
+    if deep is not None:
+        claims, open_questions = await ask_deep(
+            video, table, questions, seats, frames, settings, tally, by
+        )
+        questions = [*open_questions, *questions]
     done = replace(
         video,
         facts=table.facts,
+        claims=claims,
         questions=tuple(questions),
         forms=count_forms(stems, drafts, unguessed, guessed, groups),
         requests=requests.counts,
@@ -467,10 +482,7 @@ def compose(group: ChosenGroup, video_id: str, by: Provenance) -> list[Question]
                 answer_index=chosen.options.index(stem.answer),
                 answer=stem.answer,
                 evidence=stem.evidence,
-                metrics={
-                    "reach_seconds": round(reach(stem.evidence), 3),
-                    "rank": float(chosen.rank),
-                },
+                metrics={**evidence_metrics(stem.evidence), "rank": float(chosen.rank)},
                 subsets=("full",),
                 provenance=by,
                 form=stem.key,

@@ -28,6 +28,7 @@ from mustsee.facts.select import Chosen, ChosenGroup, SelectRules
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
+from mustsee.questions.drafts import evidence_metrics
 from mustsee.records import PAIR, Provenance, Question, Span, Video
 from mustsee.synth.plan import InsertedProbe, Insertion, InsertionPlan
 from mustsee.verify.conditions.seen import merge_spans, video_span
@@ -248,7 +249,7 @@ def _compose_pair(
     )
 
     def join(question: Question) -> Question:
-        reach = {"reach_seconds": question.metrics["reach_seconds"]}  # Nobody ranked the options.
-        return replace(question, group=one.question_id, relation=PAIR, metrics=reach)
+        metrics = evidence_metrics(question.evidence)  # Nobody ranked the options.
+        return replace(question, group=one.question_id, relation=PAIR, metrics=metrics)
 
     return join(one), join(other)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mustsee.errors import UserError
+from mustsee.facts.deep_settings import DeepRules, read_mix
 from mustsee.facts.moments import MomentRules
 from mustsee.facts.select import SelectRules
 from mustsee.facts.stem import QuestionForm
@@ -26,7 +27,9 @@ class FactSettings:
     judged in one look, at most; `looks`: at one moment, at most. `search`: moments searched for
     each fact besides its own. `forms`: of questions, by name; null turns one off. `drafts`:
     times as many questions as are wanted, of which the guesser answers `together` in one request;
-    `exams`: that it sits, at most. `open`: also ask without options where a form can.
+    `exams`: that it sits, at most. `open`: also ask without options where a form can. `deep`: what
+    is asked of the whole video with a model, beside the composed questions; null: nothing. `mix`:
+    skills of its open questions with their shares; null: all alike.
     """
 
     version: ClassVar[str] = "22"
@@ -71,9 +74,12 @@ class FactSettings:
     exams: int = 4
     select: SelectRules = field(default_factory=SelectRules)
     open: bool = False
+    deep: DeepRules | None = field(default_factory=DeepRules)
+    mix: Mapping[str, Any] | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name, least in (("drafts", 1), ("together", 1), ("exams", PASSES)):
             if getattr(self, name) < least:
                 raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: at least {least}")
+        read_mix(self.mix)

@@ -16,5 +16,6 @@ __all__ = [
     "mention",
     "mini",
     "mini_fit",
+    "points",
     "prompt",
 ]

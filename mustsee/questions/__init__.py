@@ -15,4 +15,5 @@ __all__ = [
     "numbered",
     "orders",
     "replies",
+    "rows",
 ]

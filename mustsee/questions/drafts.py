@@ -243,6 +243,27 @@ def reach(evidence: Sequence[Span]) -> float:
     return max(0.0, max(s.start for s in evidence) - min(s.end for s in evidence))
 
 
+def needed_seconds(evidence: Sequence[Span]) -> float:
+    """Return the seconds that evidence spans take in sum; what overlaps counts once."""
+    total, end = 0.0, 0.0
+    for span in sorted(evidence, key=lambda s: s.start):
+        total += max(0.0, span.end - max(span.start, end))
+        end = max(end, span.end)
+    return total
+
+
+def evidence_metrics(evidence: Sequence[Span]) -> dict[str, float]:
+    """Return what is measured of evidence: `reach_seconds`, that one must see in sum, and
+    `apart_seconds`, between the first and the last span; nothing without evidence.
+    """
+    if not evidence:
+        return {}
+    return {
+        "reach_seconds": round(needed_seconds(evidence), 3),
+        "apart_seconds": round(reach(evidence), 3),
+    }
+
+
 def question_id(video_id: str, recipe: str, draft: Draft) -> str:
     """Return the hash (16 hex digits) of a question with its options in any order."""
     content = [recipe, video_id, draft.question, draft.answer, sorted(draft.decoys)]
@@ -284,7 +305,7 @@ def finish_question(
         answer_index=index,
         answer=draft.answer,
         evidence=draft.evidence,
-        metrics={"reach_seconds": round(reach(draft.evidence), 3)} if draft.evidence else {},
+        metrics=evidence_metrics(draft.evidence),
         drop=f"check: {reason}" if reason else None,
         provenance=provenance,
     )

@@ -17,7 +17,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from mustsee.calls.llm import untested_note
+from mustsee.calls.llm import is_rules, untested_note
 from mustsee.run.best import BEST_QUESTIONS
 from mustsee.run.browse import (
     PER_PACK,
@@ -32,6 +32,10 @@ from mustsee.run.tables import Tables, asked_models
 from mustsee.store import Store
 from mustsee.verify.meanings import FILTERS, STAGES, SUBSETS
 
+RULES_NOTE = (
+    "Composed by rules: nothing is asked about causes, aims, changes or what somebody knows. Such "
+    "questions need a model."
+)
 ASSETS = Path(__file__).parents[1] / "assets"
 
 
@@ -66,6 +70,7 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
         record=record,
         browser=content,
         untested=untested_note(asked_models(tables)),
+        by_rules=RULES_NOTE if are_by_rules(tables) else "",
         first=[content.with_frames(s) for s in content.questions[:BEST_QUESTIONS]],
         per_pack=PER_PACK,
         filter_meanings=FILTERS,
@@ -84,6 +89,12 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
     path.parent.mkdir(parents=True, exist_ok=True)
     page.dump(str(path), encoding="utf-8")
     return path
+
+
+def are_by_rules(tables: Tables) -> bool:
+    """Whether rules listed all facts of which the questions of a run were composed."""
+    composed = [q for q in tables.questions("form", "provenance") if q.form and q.provenance]
+    return bool(composed) and all(q.provenance and is_rules(q.provenance.llm) for q in composed)
 
 
 def _data(content: Browser, macros: Any) -> Iterator[tuple[str, str]]:

@@ -166,7 +166,7 @@ class RepairRule:
         self, question: Question, video: Video, vetting: VettingContext, now: FailedWording
     ) -> Draft | None:
         """Return the writer's draft; None for NONE. Raises BadRow."""
-        least = self.far if question.metrics.get("reach_seconds", 0.0) >= self.far else 0.0
+        least = self.far if question.metrics.get("apart_seconds", 0.0) >= self.far else 0.0
         kind = fault_of(now.reason)
         see, near = (None, None) if kind == "worded" else (self.see, self.near)
         times, images = await frames_for_writer(

@@ -44,7 +44,7 @@ from dataclasses import dataclass, field, replace
 
 from mustsee.calls.llm import is_rules
 from mustsee.errors import BadRow, UserError
-from mustsee.questions.drafts import reach
+from mustsee.questions.drafts import evidence_metrics
 from mustsee.records import Question, Repair, Span, Verdict, Video
 from mustsee.verify.candidates import candidate_moments
 from mustsee.verify.conditions.seen import (
@@ -399,7 +399,7 @@ class _Sighting:
         )
         self.metrics["sight_needed"] = float(bool(self._short(named)))
         if "reach_seconds" in self.question.metrics:
-            self.metrics["reach_seconds"] = reach(named)
+            self.metrics |= evidence_metrics(named)
         return None
 
     async def _check_necessity(self, rest: FramePlan, without: LookReply) -> str | None:

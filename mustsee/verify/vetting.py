@@ -212,13 +212,18 @@ async def vet(
     `spare`: a model wrote so many times as many questions as are wanted. Then the filters that
     come before the first one that looks at the video for each question try all of them, and the
     others try only as many as are wanted: first those that passed. The rest is dropped (`SPARE`).
+
+    Questions with points have sat their exams where they were written: no filter tries them, and
+    those that are kept join `subset`.
     """
     run = _Run(video=video, filters=tuple(filters), vetting=vetting, repair=repair)
     questions = list(video.questions or ())
     due = [
         i
         for i, q in enumerate(questions)
-        if q.drop is None and (q.answer_index is not None or not (q.options or not q.answer))
+        if q.drop is None
+        and not q.points
+        and (q.answer_index is not None or not (q.options or not q.answer))
     ]
     if any((p := questions[i].provenance) is None or is_rules(p.llm) for i in due):
         spare = 1.0
@@ -255,6 +260,13 @@ async def vet(
         questions[i] = replace(
             tried[i].question, drop=tried[i].question.drop or f"{SPARE}: {reason}"
         )
+    if subset is not None:
+        questions = [
+            replace(q, subsets=(*q.subsets, subset))
+            if q.points and q.drop is None and subset not in q.subsets
+            else q
+            for q in questions
+        ]
     return replace(video, questions=tuple(questions))
 
 

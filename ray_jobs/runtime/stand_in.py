@@ -43,6 +43,9 @@ LISTED_SHARE = 0.85
 GUESSED_SHARE, UNDECIDED_SHARE = 0.5, 0.06
 GUESSES = ("filters/guess_set", "filters/blind")  # prompts that are answered so
 VERIFIED_CHARS = 450  # characters in which a verifier says what it sees
+HELD = " because "  # in a made-up claim that holds; none of its altered versions has it
+SEEN = "I see this. "  # begins a made-up answer of a reader who sees the video
+OPEN_POINTS = 6  # points of a made-up open question
 EVIDENCE_S = 8.0  # seconds of a made-up question's evidence, of each moment
 LOOKS = ("in a red coat", "in black trousers", "with a grey beard", "in a striped shirt",
          "with a green scarf", "in a white apron", "with long hair", "in a yellow hat")  # fmt: skip
@@ -237,6 +240,88 @@ def _verification(question: Question, variables: Mapping[str, Any]) -> str:
     )
 
 
+def _listed_claims(variables: Mapping[str, Any]) -> str:
+    """As many claims as may be listed, each on two facts that lie apart, with altered versions."""
+    facts, most = len(variables["facts"]), variables["most"]
+    rng = random.Random(f"{variables['span'].start:.3f}/claims")
+    lines: list[str] = []
+    for n in range(max(1, round(LISTED_SHARE * most))):
+        first, second = 1 + n % facts, 1 + (n + facts // 2) % facts
+        ids = f"F{first}, F{second if second != first else 1 + first % facts}"
+        what, why = _phrase("event", rng), _phrase("event", rng)
+        kind = variables["kinds"][n % len(variables["kinds"])]
+        lines.append(f"CLAIM {n + 1}: {kind} | {ids} | {what}{HELD}{why}")
+        lines += [
+            f"ALTERED {n + 1}: cause | {what} although {_phrase('event', rng)}"
+            for _ in range(variables["altered"])
+        ]
+    return "\n".join(lines)
+
+
+def _weighed_claims(variables: Mapping[str, Any]) -> str:
+    """Each listed claim holds, and none of its altered versions."""
+    shown: Sequence[Span] = variables["spans"]
+    where = "; ".join(f"{s.start:.1f}-{max(s.end, s.start + 0.5):.1f}" for s in shown)
+    lines = [
+        f"STATEMENT {n}: {f'HOLDS | {where}' if HELD in text else 'DOES NOT HOLD | NONE'} | "
+        f"{NARRATION[:40]}"
+        for n, text in enumerate(variables["statements"], 1)
+    ]
+    return "\n".join(lines)
+
+
+def _open_questions(variables: Mapping[str, Any]) -> str:
+    """As many open questions as are wanted, each on claims from the whole video; on facts, too,
+    where there are few claims.
+    """
+    claims, facts = len(variables["claims"]), len(variables["facts"])
+    ids = [f"C{n + 1}" for n in range(claims)]
+    ids += [f"F{n + 1}" for n in range(facts if claims < OPEN_POINTS else 0)]
+    size = min(OPEN_POINTS, len(ids))
+    rng, lines = random.Random(f"{claims}/{facts}"), list[str]()
+    skills = [skill.name for skill in variables["wanted"] for _ in range(skill.count)]
+    for n, skill in enumerate(skills):
+        question, _ = _asked(rng)
+        lines.append(f"QUESTION {n + 1}: {skill} | {question}")
+        lines += [
+            f"POINT {n + 1}: 2 | {ids[(n + k * len(ids) // size) % len(ids)]}" for k in range(size)
+        ]
+    return "\n".join(lines)
+
+
+def _open_answers(variables: Mapping[str, Any]) -> str:
+    """An answer to each question; who is shown frames begins it with `SEEN`."""
+    # Alone and with others in view it is another answer, and graded anew.
+    others = len(variables.get("others", ()))
+    own = f"NONE | {SEEN}" if "frames" in variables else f"Of {others} others: "
+    return "\n".join(f"ANSWER {n}: {own}{NARRATION}" for n in range(1, len(variables["asked"]) + 1))
+
+
+def _graded_points(variables: Mapping[str, Any]) -> str:
+    """Who has seen the video states each point, and who has not states none."""
+    verdict = "ENTAILED" if variables["answer"].startswith(SEEN) else "ABSENT"
+    points = range(1, len(variables["points"]) + 1)
+    statements = range(1, len(variables["statements"]) + 1)
+    lines = [f"POINT {n}: {verdict} | {NARRATION[:40]}" for n in points]
+    return "\n".join([*lines, *(f"STATEMENT {n}: NO |" for n in statements)])
+
+
+def _wordings(variables: Mapping[str, Any]) -> str:
+    asked, phrases = variables["asked"], variables["phrases"]
+    lines = [f"QUESTION {n}: Tell me: {text}" for n, text in enumerate(asked, 1)]
+    lines = [line if line.endswith("?") else f"{line}?" for line in lines]
+    return "\n".join([*lines, *(f"PHRASE {n}: {text}" for n, text in enumerate(phrases, 1))])
+
+
+def _readings(variables: Mapping[str, Any]) -> str:
+    """Each wording is read back alike."""
+    lines: list[str] = []
+    for n, (one, right) in enumerate(zip(variables["asked"], variables["right"], strict=True), 1):
+        others = [LETTERS[k] for k in range(len(one["options"])) if k != right]
+        lines.append(f"QUESTION {n}: {LETTERS[right]} | {', '.join(others)}")
+    return "\n".join(lines)
+
+
 def spans_overlap(one: Span, other: Span) -> bool:
     return max(one.start, other.start) < min(one.end, other.end)
 
@@ -269,8 +354,16 @@ def _vectors(texts: Sequence[str]) -> str:
 
 
 MADE_UP: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "facts/answer_blind": _open_answers,
+    "facts/answer_seen": _open_answers,
+    "facts/claims": _listed_claims,
     "facts/extract": _listed_facts,
+    "facts/grade": _graded_points,
     "facts/look": _judged_facts,
+    "facts/questions": _open_questions,
+    "facts/read_back": _readings,
+    "facts/weigh": _weighed_claims,
+    "facts/word": _wordings,
     "neptune/questions": _written_questions,
     "neptune/whole": _written_questions,
     "neptune/script": _written_questions,

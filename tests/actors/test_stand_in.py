@@ -5,6 +5,7 @@ claimed. So the calls that follow are counted although the rules would write non
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import pytest
 from numpy.typing import NDArray
 
 from mustsee.calls.llm import Asker, Message, Request, VideoClip
+from mustsee.facts.deep import Seats
 from mustsee.facts.extract import Window, facts_form
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
-from mustsee.facts.recipe import Seats, ask_facts
+from mustsee.facts.recipe import ask_facts
 from mustsee.facts.settings import FactSettings
 from mustsee.prompts import Prompts
 from mustsee.recipes.neptune.ask import neptune
@@ -69,13 +71,34 @@ def test_calls_on_a_video_of_which_the_rules_ask_nothing_are_counted(tmp_path: P
     forms = {"after": AfterForm(), "holds": AtForm(of="object"), "where": AtForm(of="place")}
     frames: Any = Frames()
     video = Video(video_id="v", uri="v.mp4", duration=120.0)
+    counts = Counter[str]()
+
+    def count(name: str, n: int) -> None:
+        counts[name] += n
+
     settings = FactSettings(forms=forms)
-    done = asyncio.run(ask_facts(video, seats, frames, encode, settings))
+    done = asyncio.run(ask_facts(video, seats, frames, encode, settings, count))
     assert done.questions
     assert all(fact.drop is None for fact in done.facts or ())
     calls = {name: c.calls for name, c in session.coordinator.snapshot().llm.by_prompt.items()}
     assert calls["facts/look"] == 14  # moments of less than nine seconds
     assert calls["facts/rank"] >= 2
+    asked = [q for q in done.questions if q.drop is None]
+    deep = [q for q in asked if q.points]
+    assert settings.deep is not None
+    assert len(deep) == settings.deep.open_limit(120.0)
+    assert all(claim.drop is None for claim in done.claims or ())
+    assert all(q.question.startswith("Tell me: ") for q in asked if not q.points)
+    assert len(deep) < len(asked)
+    drafts = calls["facts/answer_blind"] - 1  # each alone, and all in view at once
+    assert drafts >= len(deep)
+    assert calls["facts/grade"] == 3 * drafts
+    assert {calls[f"facts/{name}"] for name in ("claims", "questions", "word", "read_back")} == {1}
+    assert not {name: n for name, n in counts.items() if "could not be read" in name and n}
+    again = asyncio.run(ask_facts(video, seats, frames, encode, settings, count))
+    assert again == done
+    repeated = {name: c.calls for name, c in session.coordinator.snapshot().llm.by_prompt.items()}
+    assert repeated == calls, "all replies are in the store"
 
 
 def test_as_many_questions_as_are_asked_for_are_sound(tmp_path: Path) -> None:

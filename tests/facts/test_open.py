@@ -12,11 +12,12 @@ from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose
 
 OPTIONS = ("a woman in grey opens a door", "a man in red waves", "a dog runs off")
+MEASURED = {"reach_seconds": 7.0, "apart_seconds": 1.0}
 COMPOSED = Question(
     question_id="q0", video_id="v", recipe="facts", question_type="Temporal Ordering",
     question="What happens while this is said: “Sit down”?", options=OPTIONS, answer_index=1,
     answer=OPTIONS[1], evidence=(Span(1.0, 4.0), Span(5.0, 9.0)), form="while", group="q0",
-    relation=SET, metrics={"reach_seconds": 8.0, "rank": 2.0}, subsets=("full",),
+    relation=SET, metrics={**MEASURED, "rank": 2.0}, subsets=("full",),
     verdicts=(Verdict(filter="blind", model="m"),),
 )  # fmt: skip
 
@@ -27,7 +28,7 @@ def test_the_sibling_is_a_question_of_its_own_in_no_set() -> None:
     assert sibling.question_id != COMPOSED.question_id
     assert sibling == replace(
         COMPOSED, question_id=sibling.question_id, options=(), answer_index=None, verdicts=(),
-        metrics={"reach_seconds": 8.0}, sibling_of="q0", relation=OPEN, group=None,
+        metrics=MEASURED, sibling_of="q0", relation=OPEN, group=None,
     )  # fmt: skip
     again = open_sibling(replace(COMPOSED, options=OPTIONS[::-1], question_id="q1"), "while")
     assert again is not None

@@ -236,9 +236,9 @@ def test_a_repair_keeps_the_reach_of_a_question() -> None:
     verifier = ScriptedVerifier(
         {"blue": [SCENE]}, repair=lambda _: draft("blue", *OPTIONS[:2], *OPTIONS[3:])
     )
-    done = vet_and_repair(verifier, rounds=1, metrics={"reach_seconds": 90.0})
+    done = vet_and_repair(verifier, rounds=1, metrics={"apart_seconds": 90.0})
     assert done.repairs == ()
-    done = vet_and_repair(verifier, rounds=1, metrics={"reach_seconds": 30.0})
+    done = vet_and_repair(verifier, rounds=1, metrics={"apart_seconds": 30.0})
     assert done.answer == "blue"
 
 

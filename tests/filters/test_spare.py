@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from actors.stages.vet import Vet
 from mustsee.calls.llm import RULES, Llm, Request
-from mustsee.records import Provenance, Question, Span, Video
+from mustsee.records import Point, Provenance, Question, Span, Video
 from mustsee.text import LETTERS
 from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -113,6 +113,24 @@ def test_guessed_questions_are_left_out_and_not_repaired_while_others_pass() -> 
         f"{SPARE}: enough others passed",
     ]
     assert [q.subsets for q in done] == [("mma",) if q.drop is None else () for q in done]
+
+
+def test_questions_with_points_have_sat_their_exam_and_join_the_subset() -> None:
+    deep, dropped = (
+        verifier.question(
+            question_id=name, options=(), answer_index=None, points=(Point(text="It is so."),),
+            drop=drop, subsets=("full",),
+        )
+        for name, drop in (("deep", None), ("dropped", "exam: too little"))
+    )  # fmt: skip
+    each = Filter(name="blind")
+    video = verifier.row(verifier.question(), deep, dropped)
+    context = VettingContext(askers={}, video_frames=VideoFrames(video))
+    done = asyncio.run(vet(video, [each], context, "mma")).questions or ()
+    assert each.asked == [verifier.question().question_id]
+    subsets = {q.question_id: q.subsets for q in done}
+    assert subsets["deep"] == ("full", "mma")
+    assert subsets["dropped"] == ("full",)
 
 
 def test_others_take_the_place_of_what_the_looks_drop() -> None:

@@ -15,6 +15,7 @@ from mustsee.questions.drafts import (
     clip_spans,
     fields,
     finish_question,
+    needed_seconds,
     question_id,
     reach,
     shuffle_options,
@@ -111,21 +112,23 @@ def test_a_question_without_its_decoys_gets_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("evidence", "seconds"),
+    ("evidence", "seconds", "needed"),
     [
-        ([(10, 20)], 0),
-        ([(10, 20), (100, 110)], 80),
-        ([(100, 110), (10, 20), (50, 60)], 80),
-        ([(10, 200), (100, 110)], 0),
+        ([(10, 20)], 0, 10),
+        ([(10, 20), (100, 110)], 80, 20),
+        ([(100, 110), (10, 20), (50, 60)], 80, 30),
+        ([(10, 200), (100, 110)], 0, 190),
+        ([(15, 30), (10, 20), (30, 31)], 10, 21),
     ],
 )
-def test_reach_is_the_time_between_the_evidence_spans(
-    evidence: list[tuple[float, float]], seconds: float
+def test_evidence_is_measured_in_sum_and_from_the_first_to_the_last_span(
+    evidence: list[tuple[float, float]], seconds: float, needed: float
 ) -> None:
-    """From the end of the first span to the start of the last."""
+    """What overlaps counts once; the way between begins where the first span ends."""
     draft = replace(EGGS, evidence=tuple(Span(*e) for e in evidence), decoys=GOOD)
     question = finish_question(draft, video_id="v", recipe="r", question_type="Other", seed=0)
-    assert reach(draft.evidence) == question.metrics["reach_seconds"] == seconds
+    assert reach(draft.evidence) == question.metrics["apart_seconds"] == seconds
+    assert needed_seconds(draft.evidence) == question.metrics["reach_seconds"] == needed
 
 
 def test_questions_beyond_the_limit_are_left_out() -> None:

@@ -18,10 +18,22 @@ import pytest
 from PIL import Image
 
 from mustsee import schemas
-from mustsee.records import Keyframe, Line, Question, Repair, Span, Verdict, Video
+from mustsee.records import (
+    GIVEN,
+    UNREACHED,
+    Keyframe,
+    Line,
+    Point,
+    Provenance,
+    Question,
+    Repair,
+    Span,
+    Verdict,
+    Video,
+)
 from mustsee.run import browse
 from mustsee.run.browse import place_span
-from mustsee.run.report import write_report
+from mustsee.run.report import RULES_NOTE, write_report
 from mustsee.store import Store
 from tests.support.chromium import Person, browser, needs_browser
 
@@ -159,6 +171,33 @@ def test_a_question_shows_its_drop_reason_its_repairs_and_its_verdicts(
     assert '<li class="right">two plain</li>' in rendered["plain"]
     assert rendered["plain"].count("<figure>") == 3  # at 10, 15 and 20 s
     assert "left:10.00%;width:10.00%" in rendered["plain"]
+
+
+def test_a_question_shows_its_points_and_which_do_not_count(tmp_path: Path) -> None:
+    points = (
+        Point(text=f"The first <b>{EVIL}</b>", weight=3),
+        Point(text="The second one", state=GIVEN),
+        Point(text="The third one", state=UNREACHED),
+    )
+    deep = question("deep", "a", options=(), answer_index=None, points=points, skill="goal",
+                    contradictions=("It goes wrong",))  # fmt: skip
+    video = Video(video_id="a", uri="a.mp4", duration=100.0, lineage={"look": "a"})
+    page = run_of(tmp_path / "run", [deep], [video]).read_text()
+    (html,) = unpacked(page, "questions-0")
+    assert "The first &lt;b&gt;" in html
+    assert re.search("The second one.*said without the video", html)
+    assert re.search("The third one.*not said by a viewer", html)
+    assert "wrong: It goes wrong" in html
+    assert "· goal" in html
+
+
+@pytest.mark.parametrize("by", ["offline 1", "model"])
+def test_a_page_of_rules_says_what_they_do_not_ask(tmp_path: Path, by: str) -> None:
+    made = Provenance(llm=by, prompts="p")
+    video = Video(video_id="a", uri="a.mp4", duration=100.0, lineage={"look": "a"})
+    questions = [question("q", "a", form="after", provenance=made), question("other", "a")]
+    page = run_of(tmp_path / "run", questions, [video]).read_text()
+    assert (RULES_NOTE in page) is (by != "model")
 
 
 def test_the_page_of_an_evaluation_shows_its_scores(tmp_path: Path) -> None:

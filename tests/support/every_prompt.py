@@ -19,16 +19,26 @@ from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
 from mustsee.enrich.traces import Traces, add_trace
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
+from mustsee.facts.claims import list_claims
+from mustsee.facts.deep_settings import ClaimRules, PointRules, Skill
 from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
+from mustsee.facts.point_exam import answer_blind, answer_seen
+from mustsee.facts.points import compose_open, make_statements, write_questions
 from mustsee.facts.rank import rank
+from mustsee.facts.select import Chosen
 from mustsee.facts.settings import MODEL_KINDS
+from mustsee.facts.stem import Stem
+from mustsee.facts.table import TruthTable
+from mustsee.facts.weigh import weigh_group
+from mustsee.facts.wording import read_back, word_questions
+from mustsee.judge.points import grade_points
 from mustsee.judge.prompt import PROMPT
 from mustsee.papers import Paper, papers
 from mustsee.prompts import Prompts, RenderedPrompt
 from mustsee.questions import numbered
-from mustsee.records import Line, Question, ScreenText, Span
+from mustsee.records import Line, Point, Provenance, Question, ScreenText, Span, Video
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
 from mustsee.verify.blind import BlindGuess
@@ -37,7 +47,7 @@ from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
 from mustsee.verify.match_set import match
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
-from mustsee.verify.vetting import VettingContext, vet
+from mustsee.verify.vetting import VettingContext, ignore_count, vet
 from tests.support import verifier
 from tests.support.neptune_video import SAID, sample_video
 
@@ -59,8 +69,31 @@ FACT_REPLIES = {
     f"FACT 3: cause | the jug is empty | 10.0-12.5 | {PHRASES[0]}",
     "facts/look": "1: SEEN\n2: NOT SEEN | a cat jumps\n3: UNSURE | it is dark",
     "facts/rank": "QUESTION 1: C > A > B | it fits\nQUESTION 2: B > C > A | so",
+    "facts/claims": "CLAIM 1: goal | F1, F2 | A man pours water so that the dog comes.\n"
+    "ALTERED 1: purpose | A man pours water so that the van stops.\n"
+    "CLAIM 2: link | F2, F3 | The dog jumps before the van comes.",
+    "facts/weigh": "STATEMENT 1: HOLDS | 11.0-13.0; 40.0-44.0 | he pours\n"
+    "STATEMENT 2: DOES NOT HOLD | NONE | the dog is first\n"
+    "STATEMENT 3: CANNOT BE TOLD | NONE | it is dark",
+    "facts/questions": "QUESTION 1: cause | How does it come about that the dog jumps?\n"
+    "POINT 1: 3 | C1\nPOINT 1: 1 | F1\nPOINT 1: 2 | F2\nPOINT 1: 1 | F3",
+    "facts/answer_blind": "ANSWER 1: A man calls it.\nANSWER 2: It is opened.",
+    "facts/answer_seen": "ANSWER 1: NONE | A man pours water.\nANSWER 2: there is no box | None.",
+    "facts/word": "QUESTION 1: What do we see after the man pours water?\n"
+    "PHRASE 1: the dog jumps over the fence\nPHRASE 2: a man in a red cap pours water\n"
+    "PHRASE 3: the white van stops",
+    "facts/read_back": "QUESTION 1: B | A, C",
+    "facts/grade": "POINT 1: ENTAILED | he opens it\nPOINT 2: CONTRADICTED | the dog\n"
+    "POINT 3: ABSENT | \nSTATEMENT 1: NO | nothing\nSTATEMENT 2: YES | she opens it",
     "filters/match": "QUESTION 1: C | it fits\nQUESTION 2: B | so\nQUESTION 3: A | left over",
 }
+
+BY = Provenance(llm="m", prompts="p")
+DEEP = Question(
+    question_id="d", video_id="v", recipe="facts", question="What becomes of the box?",
+    question_type="Other", points=tuple(Point(text=phrase) for phrase in PHRASES),
+    contradictions=("a woman opens the box", "the box stays shut"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -150,7 +183,40 @@ async def _facts(asker: RecordingAsker) -> None:
     await look(FACTS, (b"1", b"2", b"3"), times, Span(10.0, 16.0), asker, seed=0)
     questions = tuple(f"Which of these is seen next after {phrase}?" for phrase in PHRASES)
     await rank([(q, OPTIONS[:3]) for q in questions[:2]], asker, seed=0)
+    await _deep(asker)
+    await grade_points(DEEP, "A man opens the box before the dog comes.", asker)
     await match(questions, OPTIONS[:3], asker, seed=0, transcript="[1.0-2.0] Hello.")
+
+
+async def _deep(asker: RecordingAsker) -> None:
+    video = Video(video_id="v", uri="v.mp4", duration=60.0, lines=WINDOW.lines)
+    facts = tuple(
+        make_fact("event", phrase, [Span(10.0 * n, 10.0 * n + 3.0)], "m")
+        for n, phrase in enumerate(PHRASES, 1)
+    )
+    moments = tuple(Span(6.0 * n, 6.0 * n + 6.0) for n in range(10))
+    table = TruthTable(facts=facts, moments=moments, scenes=(0,) * 10)
+    frames: Any = verifier.Stills(video)
+    rules, points = ClaimRules(), PointRules()
+    claims = await list_claims(video, table, asker, frames, rules, ignore_count, seed=0)
+    weighed = (claims[0], replace(claims[1], altered=()))
+    await weigh_group(video, table, weighed, asker, frames, rules, seed=0)
+    statements = make_statements(table, claims[:1])
+    skills = (Skill(name="cause", share=1.0), Skill(name="tools", share=1.0, definition="a tool"))
+    wanted = {"cause": 1, "tools": 2}
+    (draft,) = await write_questions(video, statements, asker, wanted, skills, points, seed=0)
+    asked = [replace(DEEP, evidence=(Span(1.0, 3.0),)), compose_open(draft, video, BY)]
+    others = [replace(DEEP, question_id="o", question=CHOICE, options=OPTIONS)]
+    await answer_blind(asked, others, asker, seed=0)
+    await answer_seen(asked, video, asker, frames, points, ignore_count, seed=0)
+    stem = Stem(
+        form="after", question=f"Which of these happens next after {PHRASES[0]}?",
+        question_type="Other", answer=PHRASES[1], evidence=(Span(10.0, 23.0),),
+        about=frozenset(fact.fact_id for fact in facts[:2]),
+    )  # fmt: skip
+    one = Chosen(stem=stem, options=PHRASES, rank=1)
+    wordings = await word_questions([one], asker, seed=0)
+    await read_back([one], wordings, table, asker, seed=0)
 
 
 async def _filters(asker: RecordingAsker) -> None:

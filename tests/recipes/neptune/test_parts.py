@@ -420,7 +420,7 @@ def test_too_few_distant_spans_lead_to_further_questions(
     llm = Rules(others)
     questions = run(sample_video(repeat=2), llm, replace(SETTINGS, questions=4)).questions or ()
     assert [q.drop for q in questions] == [None] * total
-    assert sum(q.metrics["reach_seconds"] >= 60 for q in questions) == reaching
+    assert sum(q.metrics["apart_seconds"] >= 60 for q in questions) == reaching
     further = named(llm, "further")
     assert bool(further) == (then is not None)
     if further:
@@ -450,7 +450,7 @@ def test_the_distance_of_spans_depends_on_the_length_of_the_video() -> None:
     )
     questions = run(sample_video(), llm).questions or ()
     assert len(named(llm, "further")) == 1
-    assert [q.metrics["reach_seconds"] for q in questions] == [12, 22]
+    assert [q.metrics["apart_seconds"] for q in questions] == [12, 22]
 
 
 def test_a_question_without_decoys_is_dropped_alone() -> None:

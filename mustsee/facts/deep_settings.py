@@ -1,0 +1,171 @@
+"""Settings of what a model asks about a whole video: claims, open questions with points, wording,
+and the mix of skills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mustsee.errors import UserError
+from mustsee.verify.conditions.seen import Condition
+
+SKILLS = (
+    "cause", "goal", "change", "comparison", "entity", "dialogue", "plan", "summary", "knowledge",
+    "space",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimRules:
+    """How claims are listed and verified.
+
+    `overview`: frames for the writer, of a part of the video; of one longer than `part_seconds` it
+    sees parts, and then the whole. `facts`: shown at once, at most. `words`: of the transcript.
+    `claims`: listed at once, at most; `altered`: versions of each. `look`: frames of the moments
+    of some claims for the verifier; `whole`: of the whole video, for claims that something never
+    happens. `together`: claims that one look judges, at most. `spoken_margin`: seconds around the
+    moments of which lines are shown.
+    """
+
+    overview: Condition = field(default_factory=lambda: Condition(condition="evidence", frames=64))
+    part_seconds: float = 300.0
+    facts: int = 240
+    words: int = 3000
+    claims: int = 40
+    altered: int = 2
+    look: Condition = field(
+        default_factory=lambda: Condition(condition="evidence", fps=1.0, least=2, most=48)
+    )
+    whole: Condition = field(default_factory=lambda: Condition(condition="whole", frames=64))
+    together: int = 5
+    spoken_margin: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name in ("part_seconds", "facts", "claims", "altered", "together"):
+            if getattr(self, name) < 1:
+                raise UserError(
+                    f"ask.settings.deep.claims.{name}={getattr(self, name)!r}: at least 1"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointRules:
+    """How open questions are written and examined.
+
+    `spare`: how many times as many as are wanted are written. `least`, `most`: points of a
+    question; `least` of them must be left after the exams. `seconds`: of video, in sum, that the
+    points left must span; in a video of less than eight times that, `seconds` may lie between the
+    first and the last. `of_claim`: questions that one claim is a point of, at most.
+    `contradictions`: of a question, at most. `see`: frames of the evidence for the verifier, who
+    answers `together` questions at once.
+    """
+
+    spare: float = 1.25
+    least: int = 4
+    most: int = 8
+    seconds: float = 30.0
+    of_claim: int = 2
+    contradictions: int = 5
+    see: Condition = field(
+        default_factory=lambda: Condition(condition="evidence", fps=1.0, least=2, most=64)
+    )
+    together: int = 4
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.least <= self.most:
+            raise UserError(
+                f"ask.settings.deep.points.least={self.least!r}, most={self.most!r}: at least 1, "
+                "the least first"
+            )
+        if self.spare < 1 or self.together < 1 or self.of_claim < 1:
+            raise UserError(
+                f"ask.settings.deep.points: spare={self.spare!r}, together={self.together!r}, "
+                f"of_claim={self.of_claim!r}: at least 1"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepRules:
+    """What is asked with a model, and not by rules.
+
+    `questions`: of a video, at most, of all kinds: one for every `seconds_each` seconds, and at
+    least `least_questions`. `open_share`: share of open questions with points. `text_share`: share
+    of questions about words on the screen, at most. `unwanted`: forms that are left out. `wording`:
+    composed questions worded at once; 0: they keep the words of their forms.
+    """
+
+    claims: ClaimRules = field(default_factory=ClaimRules)
+    points: PointRules = field(default_factory=PointRules)
+    questions: int = 60
+    least_questions: int = 12
+    seconds_each: float = 10.0
+    open_share: float = 2 / 3
+    text_share: float = 0.1
+    unwanted: tuple[str, ...] = ("count", "quarter_first", "quarter_last")
+    wording: int = 12
+
+    def __post_init__(self) -> None:
+        for name in ("open_share", "text_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"ask.settings.deep.{name}={getattr(self, name)!r}: from 0 to 1")
+
+    def question_limit(self, seconds: float) -> int:
+        """Return the greatest number of questions for a video of a length."""
+        return min(self.questions, max(self.least_questions, round(seconds / self.seconds_each)))
+
+    def open_limit(self, seconds: float) -> int:
+        """Return the number of open questions among them."""
+        return round(self.open_share * self.question_limit(seconds))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skill:
+    """A skill that open questions ask for. `definition`: in the user's words; empty for one of
+    `SKILLS`, which the prompt defines.
+    """
+
+    name: str
+    share: float
+    definition: str = ""
+
+
+def read_mix(mix: Mapping[str, Any] | None) -> tuple[Skill, ...]:
+    """Return the skills of a mix: NAME: SHARE, or NAME: {share: SHARE, definition: WORDS}. The name
+    of a skill of your own is its definition where there is none. Without a mix all `SKILLS` have
+    the same share. Raises UserError for anything else.
+    """
+    if mix is None:
+        return tuple(Skill(name=name, share=1.0) for name in SKILLS)
+    skills = [_read_skill(name, given) for name, given in mix.items() if given is not None]
+    wanted = tuple(skill for skill in skills if skill.share > 0)
+    if not wanted:
+        raise UserError(f"ask.settings.mix={dict(mix)!r}: no skill has a share above 0")
+    return wanted
+
+
+def _read_skill(name: str, given: Any) -> Skill:
+    fields = dict(given) if isinstance(given, Mapping) else {"share": given}
+    share, definition = fields.pop("share", None), fields.pop("definition", "")
+    is_number = isinstance(share, int | float) and not isinstance(share, bool)
+    if fields or not is_number or share < 0 or not isinstance(definition, str) or not name.strip():
+        raise UserError(
+            f"ask.settings.mix.{name}={given!r}: expected a share such as 2, or "
+            "{share: 2, definition: WORDS}"
+        )
+    own = definition.strip() or ("" if name in SKILLS else name)
+    return Skill(name=name, share=float(share), definition=own)
+
+
+def allot(count: int, skills: Sequence[Skill]) -> dict[str, int]:
+    """Return how many of `count` questions each skill gets by its share, the largest remainders
+    first.
+    """
+    total = sum(skill.share for skill in skills)
+    exact = {skill.name: count * skill.share / total for skill in skills}
+    wanted = {name: int(number) for name, number in exact.items()}
+    rest = sorted(exact, key=lambda name: wanted[name] - exact[name])
+    for name in rest[: count - sum(wanted.values())]:
+        wanted[name] += 1
+    return wanted

@@ -1,0 +1,380 @@
+"""Exams of open questions: what a reader without the video says does not count, nor what a viewer
+does not say.
+
+    questions = await examine_open(drafts, released, video, seats, frames, settings, tally)
+
+A guesser answers each question alone, and once more with all that is released of the video in view.
+The verifier answers from the frames and lines of the evidence. A grader says of each answer which
+points it states.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from mustsee.calls.llm import Asker
+from mustsee.errors import Unparsed
+from mustsee.facts.claims import MAX_WORDS
+from mustsee.facts.deep_settings import PointRules
+from mustsee.facts.points import OpenDraft, compose_open, evidence_of
+from mustsee.facts.unread import StepTally, gather_readable
+from mustsee.judge.points import PointsGrade, grade_statements
+from mustsee.questions.checks import normal
+from mustsee.questions.drafts import evidence_metrics, needed_seconds, reach
+from mustsee.questions.rows import Row, Rows, numbered_rows, rows_form
+from mustsee.records import COUNTED, GIVEN, UNREACHED, Provenance, Question, Span, Video
+from mustsee.replies.forms import Form
+from mustsee.verify.conditions.seen import lines_within, merge_spans, plan, video_span
+from mustsee.verify.conditions.video_frames import VideoFrames
+
+T = TypeVar("T")
+BLIND, SEEN = "facts/answer_blind", "facts/answer_seen"
+BLIND_ANSWERS = "answers without the video"  # `what` of the requests
+SEEN_ANSWERS = "answers with the video"  # `what` of the requests
+GRADES = "grades of answers"  # `what` of the requests
+POINTS_GIVEN = "points that a reader without the video said"
+POINTS_UNREACHED = "points that a viewer did not say"
+BLIND_TOGETHER = 12  # questions that are answered at once with all others in view
+SPOKEN_MARGIN_S = 2.0  # seconds around the evidence of which lines are shown
+SHOWN_MARGIN_S = 1.0  # seconds around the evidence that are shown
+SHORT_VIDEO = 8  # a video of less than so many times the seconds that are needed is short
+MIN_WRONG_WORDS = 5  # of a guesser's wrong statement that others may make, too
+
+
+@dataclass(frozen=True)
+class SeenAnswer:
+    """A viewer's answer. `fault`: what the question takes for granted wrongly; empty: nothing."""
+
+    answer: str
+    fault: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointSeats:
+    """The models of an exam. `grader`: compares answers with points; it answers none."""
+
+    guesser: Asker
+    verifier: Asker
+    grader: Asker
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointGrades:
+    """The grades of the answers to one question; null where one could not be read.
+
+    `alone`: without the video. `in_view`: without it, with all that is released of it in view.
+    `seeing`: from the evidence.
+    """
+
+    alone: PointsGrade | None
+    in_view: PointsGrade | None
+    seeing: PointsGrade | None
+
+
+async def examine_open(
+    drafts: Sequence[OpenDraft],
+    released: Sequence[Question],
+    video: Video,
+    seats: PointSeats,
+    frames: VideoFrames,
+    rules: PointRules,
+    tally: StepTally,
+    by: Provenance,
+    *,
+    seed: int,
+) -> tuple[Question, ...]:
+    """Return the drafts as questions with the state of each point; those with too few points left,
+    or from too little video, have the reason in `drop`. `released`: the other questions of the
+    video. Raises BadRow if no request of a step could be read.
+    """
+    questions = [compose_open(draft, video, by) for draft in drafts]
+    if not questions:
+        return ()
+    alone = await answer_alone(questions, seats.guesser, tally, seed=seed)
+    in_view = await answer_in_view(questions, released, seats.guesser, tally, seed=seed)
+    seen = await answer_seen(questions, video, seats.verifier, frames, rules, tally, seed=seed)
+    wrong = [wrong_statements(draft, rules.contradictions) for draft in drafts]
+
+    async def grade(
+        question: Question, answer: str | None, statements: Sequence[str]
+    ) -> PointsGrade | None:
+        if answer is None:
+            return None
+        return await grade_statements(
+            question.question, answer, question.points, statements, seats.grader, seed=seed
+        )
+
+    answered = zip(questions, alone, in_view, seen, wrong, strict=True)
+    requests = [
+        grade(question, answer, statements)
+        for question, one, other, view, known in answered
+        for answer, statements in ((one, ()), (other, ()), (view and view.answer, known))
+    ]
+    grades = await gather_readable(requests, tally, GRADES)
+    done = tuple(
+        settle_points(
+            question, draft, video_span(video), rules, known,
+            PointGrades(alone=grades[3 * n], in_view=grades[3 * n + 1], seeing=grades[3 * n + 2]),
+            view.fault if view else "",
+        )
+        for n, (question, draft, known, view) in enumerate(
+            zip(questions, drafts, wrong, seen, strict=True)
+        )
+    )  # fmt: skip
+    states = Counter(point.state for question in done for point in question.points)
+    tally.add(POINTS_GIVEN, states[GIVEN])
+    tally.add(POINTS_UNREACHED, states[UNREACHED])
+    return done
+
+
+async def answer_alone(
+    questions: Sequence[Question],
+    guesser: Asker,
+    tally: StepTally,
+    *,
+    seed: int,
+) -> list[str | None]:
+    """Return an answer to each question by a reader who sees nothing else; null: unreadable."""
+
+    async def answer_one(question: Question) -> str:
+        (answer,) = await answer_blind([question], [], guesser, seed=seed)
+        return answer
+
+    requests = [answer_one(question) for question in questions]
+    return await gather_readable(requests, tally, BLIND_ANSWERS)
+
+
+async def answer_in_view(
+    questions: Sequence[Question],
+    released: Sequence[Question],
+    guesser: Asker,
+    tally: StepTally,
+    *,
+    seed: int,
+) -> list[str | None]:
+    """Return an answer to each question by a reader who sees all others of the video with their
+    options; null: unreadable.
+    """
+    chunks = _chunks(questions, BLIND_TOGETHER)
+    requests = [
+        answer_blind(
+            chunk, [*released, *(q for q in questions if q not in chunk)], guesser, seed=seed + 1
+        )
+        for chunk in chunks
+    ]
+    found = await gather_readable(requests, tally, BLIND_ANSWERS)
+    return _flat(chunks, found)
+
+
+async def answer_blind(
+    questions: Sequence[Question], others: Sequence[Question], guesser: Asker, *, seed: int
+) -> tuple[str, ...]:
+    """Return answers to questions by a reader without the video, in one request."""
+    return await guesser.ask(
+        BLIND,
+        answers_form(len(questions)),
+        seed=seed,
+        asked=tuple(question.question for question in questions),
+        others=tuple({"question": q.question, "options": q.options} for q in others),
+    )
+
+
+async def answer_seen(
+    questions: Sequence[Question],
+    video: Video,
+    verifier: Asker,
+    frames: VideoFrames,
+    rules: PointRules,
+    tally: StepTally,
+    *,
+    seed: int,
+) -> list[SeenAnswer | None]:
+    """Return an answer to each question by a viewer of its evidence; null: unreadable. Questions
+    whose evidence begins at about the same time are answered together.
+    """
+    whole = video_span(video)
+
+    async def answer_some(chunk: Sequence[Question]) -> tuple[SeenAnswer, ...]:
+        spans = [
+            Span(span.start - SHOWN_MARGIN_S, span.end + SHOWN_MARGIN_S)
+            for question in chunk
+            for span in question.evidence
+        ]
+        planned = plan(rules.see, whole, spans)
+        times = planned.times if planned else ()
+        shown = planned.spans if planned else (whole,)
+        spoken = [Span(s.start - SPOKEN_MARGIN_S, s.end + SPOKEN_MARGIN_S) for s in shown]
+        return await verifier.ask(
+            SEEN,
+            seen_answers_form(len(chunk)),
+            seed=seed,
+            images=await frames.jpegs(times, rules.see),
+            video=whole,
+            spans=shown,
+            frames=times,
+            lines=lines_within(video.lines or (), merge_spans(spoken, whole)),
+            asked=tuple(question.question for question in chunk),
+        )
+
+    order = sorted(range(len(questions)), key=lambda n: questions[n].evidence[0].start)
+    chunks = _chunks([questions[n] for n in order], rules.together)
+    found = await gather_readable([answer_some(c) for c in chunks], tally, SEEN_ANSWERS)
+    by_place = dict(zip(order, _flat(chunks, found), strict=True))
+    return [by_place[n] for n in range(len(questions))]
+
+
+def answers_form(count: int) -> Form[tuple[str, ...]]:
+    """Return the form of a reply with an answer to each of `count` questions. Its `read` raises
+    Unparsed unless each has exactly one.
+    """
+    cells = {"answer": {"answer": "the answer to the question of this number"}}
+
+    def read_answers(rows: Rows) -> tuple[str, ...]:
+        return tuple(_answer_text(row) for row in numbered_rows(rows["answer"], count, "question"))
+
+    return rows_form(cells, paragraphs=True).map(read_answers)
+
+
+def seen_answers_form(count: int) -> Form[tuple[SeenAnswer, ...]]:
+    """Return the form of a reply with an answer to each of `count` questions, and what the question
+    takes for granted wrongly. Its `read` raises Unparsed unless each has exactly one.
+    """
+    cells = {
+        "answer": {
+            "fault": "what the question takes for granted wrongly; NONE if it does not",
+            "answer": "the answer to the question of this number",
+        }
+    }
+
+    def read_answer(row: Row) -> SeenAnswer:
+        is_sound = normal(row["fault"]) in ("none", "n a", "no", "no fault", "nothing", "")
+        return SeenAnswer(_answer_text(row), "" if is_sound else row["fault"])
+
+    def read_answers(rows: Rows) -> tuple[SeenAnswer, ...]:
+        return tuple(map(read_answer, numbered_rows(rows["answer"], count, "question")))
+
+    return rows_form(cells, paragraphs=True).map(read_answers)
+
+
+def _answer_text(row: Row) -> str:
+    if not any(c.isalnum() for c in row["answer"]):
+        raise Unparsed(f"the answer to question {row.number} is empty")
+    return row["answer"]
+
+
+def settle_points(
+    question: Question,
+    draft: OpenDraft,
+    video: Span,
+    rules: PointRules,
+    wrong: Sequence[str],
+    grades: PointGrades,
+    fault: str,
+) -> Question:
+    """Return a question with the state of its points, its evidence and its contradictions, and the
+    reason in `drop` if it may not be asked.
+    """
+    alone, in_view, seeing = grades.alone, grades.in_view, grades.seeing
+    if alone is None or in_view is None or seeing is None:
+        return replace(question, drop="exam: an answer or a grade could not be read")
+    guesses = zip(alone.verdicts, in_view.verdicts, seeing.verdicts, strict=True)
+    states = [GIVEN if 1 in (a, b) else COUNTED if s == 1 else UNREACHED for a, b, s in guesses]
+    points = tuple(
+        replace(point, state=state) for point, state in zip(question.points, states, strict=True)
+    )
+    left = [s for s, state in zip(draft.statements, states, strict=True) if state == COUNTED]
+    evidence = evidence_of(left, video)
+    metrics = {
+        "points_blind": _share(alone),
+        "points_in_view": _share(in_view),
+        "points_seen": _share(seeing),
+        **evidence_metrics(evidence),
+    }
+    return replace(
+        question,
+        points=points,
+        contradictions=contradictions(wrong, grades, rules.contradictions),
+        evidence=evidence or question.evidence,
+        answer=" ".join(statement.text for statement in left) or question.answer,
+        depth=len({name for statement in left for name in statement.facts}) or None,
+        metrics={**question.metrics, **metrics},
+        drop=_drop_reason(states, evidence, video, rules, fault),
+    )
+
+
+def _share(grade: PointsGrade) -> float:
+    return round(grade.reached_weight / grade.total_weight, 4) if grade.total_weight else 0.0
+
+
+def _drop_reason(
+    states: Sequence[str], evidence: Sequence[Span], video: Span, rules: PointRules, fault: str
+) -> str | None:
+    if fault:
+        return f"exam: it takes for granted what is not so ({fault})"
+    counts = Counter(states)
+    if counts[COUNTED] < rules.least:
+        return (
+            f"exam: {counts[COUNTED]} of {len(states)} points are left ({counts[GIVEN]} said "
+            f"without the video, {counts[UNREACHED]} not said by a viewer); at least {rules.least}"
+        )
+    if not spans_enough(evidence, video, rules.seconds):
+        return (
+            f"exam: its points are shown in {needed_seconds(evidence):.0f} s of the video; at "
+            f"least {rules.seconds:.0f} s are wanted"
+        )
+    return None
+
+
+def spans_enough(evidence: Sequence[Span], video: Span, seconds: float) -> bool:
+    """Whether evidence takes at least `seconds` of video in sum; in a short video, whether so many
+    lie between its first and its last moment.
+    """
+    is_short = video.seconds < SHORT_VIDEO * seconds
+    return needed_seconds(evidence) >= seconds or (is_short and reach(evidence) >= seconds)
+
+
+def wrong_statements(draft: OpenDraft, most: int) -> tuple[str, ...]:
+    """Return altered versions of a question's claims that looks refused, one of each claim first,
+    at most `most`.
+    """
+    lists = [statement.wrong for statement in draft.statements if statement.wrong]
+    longest = max(map(len, lists), default=0)
+    turns = (wrong[n] for n in range(longest) for wrong in lists if n < len(wrong))
+    return tuple(dict.fromkeys(turns))[:most]
+
+
+def contradictions(wrong: Sequence[str], grades: PointGrades, most: int) -> tuple[str, ...]:
+    """Return the wrong statements that cost: refused altered versions, but for those that the
+    viewer makes, and what a guesser said against a point.
+    """
+    asserted = grades.seeing.asserted if grades.seeing else ()
+    kept = [text for text, made in zip(wrong, asserted, strict=False) if not made]
+    guessed = [
+        words
+        for grade in (grades.alone, grades.in_view)
+        for verdict, words in zip(
+            grade.verdicts if grade else (), grade.words if grade else (), strict=False
+        )
+        if verdict == -1 and MIN_WRONG_WORDS <= len(words.split()) <= MAX_WORDS
+    ]
+    return tuple(dict.fromkeys((*guessed[: most // 2], *kept)))[:most]
+
+
+def _chunks(items: Sequence[Question], most: int) -> list[Sequence[Question]]:
+    """Return the items in order, in as few parts of even size as hold at most `most` each."""
+    parts = -(-len(items) // most)
+    return [items[n * len(items) // parts : (n + 1) * len(items) // parts] for n in range(parts)]
+
+
+def _flat(
+    chunks: Sequence[Sequence[Question]], found: Sequence[Sequence[T] | None]
+) -> list[T | None]:
+    """Return the results of all chunks in one list, null for each item of one without any."""
+    return [
+        one
+        for chunk, results in zip(chunks, found, strict=True)
+        for one in (results if results is not None else [None] * len(chunk))
+    ]

@@ -1,0 +1,252 @@
+"""Open questions with points, written of verified claims and facts.
+
+    questions = await write_questions(video, table, claims, writer, wanted, rules)
+
+QUESTION 1: cause | How does it come about that the box is opened, and what comes of it?
+POINT 1: 3 | C4
+POINT 1: 1 | F12
+
+A point is a verified claim or fact, word for word: the writer chooses which make up the full answer
+and words the question. What is guessed, and what nobody who sees it says, is found by
+`mustsee.facts.point_exam`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mustsee.calls.llm import Asker
+from mustsee.errors import Unparsed
+from mustsee.facts.claims import claim_spans, sentence
+from mustsee.facts.deep_settings import PointRules, Skill
+from mustsee.facts.table import TruthTable
+from mustsee.questions.drafts import Draft, question_id
+from mustsee.questions.rows import Row, Rows, rows_form
+from mustsee.records import Claim, Fact, Point, Provenance, Question, Span, Video
+from mustsee.replies.forms import Form
+from mustsee.verify.conditions.seen import merge_spans, video_span
+
+PROMPT = "facts/questions"
+RECIPE = "facts"  # `recipe` of the questions
+FORM = "points"  # `form` of the questions
+POINT_KINDS = ("event", "state", "cause", "object")  # of facts that may be points
+MAX_FACTS = 150  # facts that the writer is shown beside the claims
+MAX_QUESTION_WORDS = 60
+MAX_SPANS = 8  # of a statement that the writer is shown
+QUESTION_TYPE = "Other"
+_ID = re.compile(r"[\[(]?\s*([CF])\s*(\d{1,4})\s*[\])]?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """A verified claim or fact as a point may state it.
+
+    `facts`: ids that it rests on, its own first. `spans`: where it is shown. `wrong`: altered
+    versions of it that looks refused. `at`: the spans in words, for the prompt.
+    """
+
+    text: str
+    facts: tuple[str, ...]
+    spans: tuple[Span, ...]
+    wrong: tuple[str, ...] = ()
+
+    @property
+    def at(self) -> str:
+        return "; ".join(f"{span.start:.1f}-{span.end:.1f}" for span in self.spans[:MAX_SPANS])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statements:
+    """What points can be made of: `claims` C1, C2, ... and `facts` F1, F2, ... in their order."""
+
+    claims: tuple[Statement, ...]
+    facts: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenDraft:
+    """An open question and its points, before an exam. `weights`: of the statements."""
+
+    skill: str
+    question: str
+    statements: tuple[Statement, ...]
+    weights: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class WantedSkill:
+    """A skill in the prompt, and the number of questions that are wanted of it."""
+
+    name: str
+    count: int
+    definition: str = field(default="")
+
+
+def make_statements(table: TruthTable, claims: Sequence[Claim]) -> Statements:
+    """Return what points can be made of: the claims that hold, and verified facts of some kinds, of
+    many as many as may be shown, evenly over time.
+    """
+    held = [claim for claim in claims if claim.drop is None]
+    facts = [fact for fact in table.facts if fact.drop is None and fact.kind in POINT_KINDS]
+    most = min(MAX_FACTS, len(facts))
+    return Statements(
+        claims=tuple(_claim_statement(claim, table) for claim in held),
+        facts=tuple(_fact_statement(facts[n * len(facts) // most]) for n in range(most)),
+    )
+
+
+def _claim_statement(claim: Claim, table: TruthTable) -> Statement:
+    return Statement(
+        text=claim.text,
+        facts=(claim.claim_id, *claim.facts),
+        spans=claim.shown or claim_spans(claim, table),
+        wrong=tuple(altered.text for altered in claim.altered if altered.holds is False),
+    )
+
+
+def _fact_statement(fact: Fact) -> Statement:
+    text = f"{fact.of}, because {fact.phrase}" if fact.kind == "cause" else fact.phrase
+    return Statement(text=sentence(text, "a fact"), facts=(fact.fact_id,), spans=fact.spans)
+
+
+async def write_questions(
+    video: Video,
+    statements: Statements,
+    writer: Asker,
+    wanted: Mapping[str, int],
+    skills: Sequence[Skill],
+    rules: PointRules,
+    *,
+    seed: int,
+) -> tuple[OpenDraft, ...]:
+    """Return open questions of the skills, as many as are `wanted` of each at most, as far as the
+    statements allow. Raises BadRow if no reply can be parsed.
+    """
+    defined = {skill.name: skill.definition for skill in skills}
+    asked = [WantedSkill(name, n, defined[name]) for name, n in wanted.items() if n > 0]
+    too_few = len(statements.claims) + len(statements.facts) < rules.least
+    if not asked or not statements.claims or too_few:
+        return ()
+    return await writer.ask(
+        PROMPT,
+        questions_form(statements, [skill.name for skill in asked], rules),
+        seed=seed,
+        seconds=video_span(video).seconds,
+        claims=statements.claims,
+        facts=statements.facts,
+        wanted=asked,
+        least=rules.least,
+        most=rules.most,
+        of_claim=rules.of_claim,
+    )
+
+
+def questions_form(
+    statements: Statements, skills: Sequence[str], rules: PointRules
+) -> Form[tuple[OpenDraft, ...]]:
+    """Return the form of a reply with open questions. Its `read` raises Unparsed for an unknown
+    skill, statement or weight, and for a question with fewer points than `least`.
+    """
+    cells: Mapping[str, Mapping[str, str]] = {
+        "question": {
+            "skill": f"one of {', '.join(skills)}",
+            "question": "the question, as a person would ask it aloud",
+        },
+        "point": {
+            "weight": "1, 2 or 3",
+            "rests_on": "the id of the statement that the answer to the question of this number "
+            "makes, such as C3 or F12",
+        },
+    }
+
+    def read_questions(rows: Rows) -> tuple[OpenDraft, ...]:
+        numbers = [row.number for row in rows["question"]]
+        if len(set(numbers)) < len(numbers):
+            raise Unparsed("two questions have the same number")
+        if strays := {row.number for row in rows["point"]} - set(numbers):
+            raise Unparsed(f"POINT {min(strays)} belongs to no question of this number")
+        return tuple(
+            _read_question(row, rows["point"], statements, skills, rules)
+            for row in rows["question"]
+        )
+
+    return rows_form(cells, optional=cells).map(read_questions)
+
+
+def _read_question(
+    row: Row, points: Sequence[Row], statements: Statements, skills: Sequence[str],
+    rules: PointRules,
+) -> OpenDraft:  # fmt: skip
+    folded = {name.casefold(): name for name in skills}
+    skill = folded.get(row["skill"].casefold())
+    if skill is None:
+        raise Unparsed(
+            f"question {row.number} has the skill {row['skill'][:40]!r}, not one of "
+            f"{', '.join(skills)}"
+        )
+    text = row["question"]
+    if not 4 <= len(text.split()) <= MAX_QUESTION_WORDS:
+        raise Unparsed(f"question {row.number} has {len(text.split())} words; 8 to 35 are wanted")
+    chosen: dict[str, tuple[Statement, int]] = {}
+    for point in points:
+        if point.number == row.number:
+            statement, weight = _read_point(point, statements)
+            chosen.setdefault(statement.facts[0], (statement, weight))
+    if len(chosen) < rules.least:
+        raise Unparsed(
+            f"question {row.number} has {len(chosen)} points; {rules.least} to {rules.most} are "
+            "wanted"
+        )
+    kept = list(chosen.values())[: rules.most]
+    return OpenDraft(
+        skill=skill,
+        question=text,
+        statements=tuple(statement for statement, _ in kept),
+        weights=tuple(weight for _, weight in kept),
+    )
+
+
+def _read_point(row: Row, statements: Statements) -> tuple[Statement, int]:
+    what = f"a point of question {row.number}"
+    weight, match = row["weight"].strip(" ()"), _ID.fullmatch(row["rests_on"].strip(" ."))
+    if weight not in ("1", "2", "3"):
+        raise Unparsed(f"{what} has the weight {weight[:20]!r}; expected 1, 2 or 3")
+    if match is None:
+        raise Unparsed(f"{what} rests on {row['rests_on'][:40]!r}; expected one id such as C3")
+    letter, number = match[1].upper(), int(match[2])
+    listed = statements.claims if letter == "C" else statements.facts
+    if not 1 <= number <= len(listed):
+        raise Unparsed(f"{what} rests on {letter}{number}, but there are {len(listed)} of these")
+    return listed[number - 1], int(weight)
+
+
+def compose_open(draft: OpenDraft, video: Video, by: Provenance) -> Question:
+    """Return the record of an open question before its exam: all points count."""
+    texts = [statement.text for statement in draft.statements]
+    answer = " ".join(texts)
+    name = question_id(video.video_id, RECIPE, Draft(question=draft.question, answer=answer))
+    points = tuple(
+        Point(text=statement.text, weight=weight, facts=statement.facts)
+        for statement, weight in zip(draft.statements, draft.weights, strict=True)
+    )
+    return Question(
+        question_id=name,
+        video_id=video.video_id,
+        recipe=RECIPE,
+        question=draft.question,
+        question_type=QUESTION_TYPE,
+        answer=answer,
+        evidence=evidence_of(draft.statements, video_span(video)),
+        subsets=("full",),
+        provenance=by,
+        form=FORM,
+        skill=draft.skill,
+        points=points,
+    )
+
+
+def evidence_of(statements: Sequence[Statement], video: Span) -> tuple[Span, ...]:
+    """Return the spans where statements are shown, in order and merged."""
+    return merge_spans([span for statement in statements for span in statement.spans], video)

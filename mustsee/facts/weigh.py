@@ -1,0 +1,242 @@
+"""Verifies claims by choosing: the verifier judges each claim among altered versions of it.
+
+    claims = await weigh_claims(video, table, claims, verifier, guesser, frames, settings, tally)
+
+The versions of some claims are shown in one list, shuffled and unmarked, beside the frames and
+lines of all their moments. Two looks with other orders judge each statement; where they differ a
+third decides. A claim stays if it holds and none of its altered versions does. What is only
+plausible cannot be told, and falls.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from mustsee.calls.llm import Asker
+from mustsee.errors import BadRow, Unparsed
+from mustsee.facts.claims import claim_spans
+from mustsee.facts.deep_settings import ClaimRules
+from mustsee.facts.rank import rank
+from mustsee.facts.table import TruthTable
+from mustsee.facts.unread import StepTally, gather_readable
+from mustsee.questions.drafts import exact_spans
+from mustsee.questions.rows import Row, Rows, numbered_rows, parse_choice, rows_form
+from mustsee.records import Claim, Span, Video
+from mustsee.replies.forms import Form
+from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, video_span
+from mustsee.verify.conditions.video_frames import VideoFrames
+
+PROMPT = "facts/weigh"
+HOLDS, FAILS, UNTOLD = "HOLDS", "DOES NOT HOLD", "CANNOT BE TOLD"
+TRUTH: Mapping[str, bool | None] = {HOLDS: True, FAILS: False, UNTOLD: None}
+CLAIM_LOOKS = "looks at claims"  # `what` of the requests
+CLAIM_CONTROLS = "controls of claims without the video"  # `what` of the requests
+HELD = "claims that hold"
+NOT_HELD = "claims that do not hold, or cannot be told"
+PLAUSIBLE = "claims that hold and are told by plausibility"
+WHOLE_KINDS = ("never",)  # of claims for which the whole video is shown
+CONTROL_QUESTION = "Which of these statements about the video is true?"
+CONTROL_TOGETHER = 20  # claims of one request without the video
+SHOWN_MARGIN_S = 1.0  # seconds around the moments that are shown
+
+
+@dataclass(frozen=True)
+class Weight:
+    """What one look says of a statement. `holds`: null: it cannot be told. `shown`: where."""
+
+    holds: bool | None
+    shown: tuple[Span, ...] = ()
+
+
+async def weigh_claims(
+    video: Video,
+    table: TruthTable,
+    claims: Sequence[Claim],
+    verifier: Asker,
+    guesser: Asker,
+    frames: VideoFrames,
+    rules: ClaimRules,
+    tally: StepTally,
+    *,
+    seed: int,
+) -> tuple[Claim, ...]:
+    """Return the claims with what looks found of them and of their altered versions; those that do
+    not hold have the reason in `drop`. Raises BadRow if no look of a round could be read.
+    """
+    groups = group_claims([claim for claim in claims if claim.drop is None], table, rules)
+
+    async def weigh_round(number: int, asked: Sequence[Sequence[Claim]]) -> dict[str, Weight]:
+        weights: dict[str, Weight] = {}
+        looks = [
+            weigh_group(video, table, group, verifier, frames, rules, seed=seed + number)
+            for group in asked
+        ]
+        for found in await gather_readable(looks, tally, CLAIM_LOOKS):
+            weights |= found or {}
+        return weights
+
+    rounds = [await weigh_round(number, groups) for number in (1, 2)] if groups else []
+    disputed = [[c for c in group if is_disputed(c, rounds)] for group in groups]
+    if third := [group for group in disputed if group]:
+        with suppress(BadRow):  # What the third round could not read stays open.
+            rounds.append(await weigh_round(3, third))
+    judged = {c.claim_id: judge_claim(c, rounds) for group in groups for c in group}
+    held = [claim for claim in judged.values() if claim.drop is None]
+    tally.add(HELD, len(held))
+    tally.add(NOT_HELD, len(judged) - len(held))
+    plausible = await find_plausible(held, guesser, tally, seed=seed)
+    tally.add(PLAUSIBLE, sum(plausible.values()))
+    return tuple(
+        replace(done, plausible=plausible.get(done.claim_id))
+        for claim in claims
+        for done in (judged.get(claim.claim_id, claim),)
+    )
+
+
+def group_claims(
+    claims: Sequence[Claim], table: TruthTable, rules: ClaimRules
+) -> list[list[Claim]]:
+    """Return the claims in groups that one look judges: neighbours in time; those for which the
+    whole video must be shown by themselves.
+    """
+
+    def split(some: Sequence[Claim]) -> list[list[Claim]]:
+        parts = -(-len(some) // rules.together)
+        return [
+            list(some[n * len(some) // parts : (n + 1) * len(some) // parts]) for n in range(parts)
+        ]
+
+    ordered = sorted(claims, key=lambda c: (claim_spans(c, table)[0].start, c.claim_id))
+    return [
+        group
+        for whole in (False, True)
+        for group in split([c for c in ordered if (c.kind in WHOLE_KINDS) == whole])
+    ]
+
+
+async def weigh_group(
+    video: Video,
+    table: TruthTable,
+    claims: Sequence[Claim],
+    verifier: Asker,
+    frames: VideoFrames,
+    rules: ClaimRules,
+    *,
+    seed: int,
+) -> dict[str, Weight]:
+    """Return what one look says of some claims and of their altered versions, by their text."""
+    texts = sorted({text for claim in claims for text in versions(claim)})
+    random.Random(f"{seed}/{claims[0].claim_id}/weigh").shuffle(texts)
+    whole = video_span(video)
+    see: Condition = rules.look
+    spans = [
+        Span(span.start - SHOWN_MARGIN_S, span.end + SHOWN_MARGIN_S)
+        for claim in claims
+        for span in claim_spans(claim, table)
+    ]
+    if claims[0].kind in WHOLE_KINDS:
+        see, spans = rules.whole, [whole]
+    planned = plan(see, whole, spans)
+    times = planned.times if planned else ()
+    shown = planned.spans if planned else (whole,)
+    spoken = [Span(s.start - rules.spoken_margin, s.end + rules.spoken_margin) for s in shown]
+    weights = await verifier.ask(
+        PROMPT,
+        weigh_form(len(texts), whole),
+        seed=seed,
+        images=await frames.jpegs(times, see),
+        video=whole,
+        spans=shown,
+        frames=times,
+        lines=lines_within(video.lines or (), merge_spans(spoken, whole)),
+        statements=tuple(texts),
+    )
+    return dict(zip(texts, weights, strict=True))
+
+
+def versions(claim: Claim) -> tuple[str, ...]:
+    """Return a claim's text, and those of its altered versions."""
+    return (claim.text, *(altered.text for altered in claim.altered))
+
+
+def weigh_form(count: int, video: Span) -> Form[tuple[Weight, ...]]:
+    """Return the form of a reply with a verdict on each of `count` statements. Its `read` raises
+    Unparsed unless each has exactly one, and each that holds names where it is shown.
+    """
+    cells = {
+        "verdict": f"one of {', '.join(TRUTH)}",
+        "stretches": "where that is shown, in seconds; NONE if it does not hold or cannot be told",
+        "reason": "what is seen or heard there, or what is missing, in a few words",
+    }
+
+    def read_weight(row: Row) -> Weight:
+        verdict = parse_choice(row["verdict"], TRUTH, f"statement {row.number}")
+        if verdict != HOLDS:
+            return Weight(TRUTH[verdict])
+        try:
+            return Weight(True, exact_spans(row["stretches"], video))
+        except Unparsed as error:
+            raise Unparsed(f"statement {row.number} holds, but {error}") from None
+
+    def read_weights(rows: Rows) -> tuple[Weight, ...]:
+        return tuple(map(read_weight, numbered_rows(rows["statement"], count, "statement")))
+
+    return rows_form({"statement": cells}, brief=("statement",)).map(read_weights)
+
+
+def is_disputed(claim: Claim, rounds: Sequence[Mapping[str, Weight]]) -> bool:
+    """Whether two looks differ about a claim or one of its altered versions, or were not read."""
+    seen = [[r[text].holds if text in r else "unread" for r in rounds] for text in versions(claim)]
+    return any(len(set(verdicts)) > 1 or "unread" in verdicts for verdicts in seen)
+
+
+def settle(text: str, rounds: Sequence[Mapping[str, Weight]]) -> Weight:
+    """Return what two of the looks agree on about a statement; else it cannot be told."""
+    weights = [found[text] for found in rounds if text in found]
+    verdict, times = Counter(w.holds for w in weights).most_common(1)[0] if weights else (None, 0)
+    if times < 2:
+        return Weight(None)
+    spans = [span for w in weights if w.holds == verdict for span in w.shown]
+    return Weight(verdict, merge_spans(spans, Span(0.0, float("inf"))))
+
+
+def judge_claim(claim: Claim, rounds: Sequence[Mapping[str, Weight]]) -> Claim:
+    """Return a claim with what the looks agree on; dropped unless it holds and none of its altered
+    versions does.
+    """
+    own = settle(claim.text, rounds)
+    altered = tuple(replace(a, holds=settle(a.text, rounds).holds) for a in claim.altered)
+    drop = None
+    if not own.holds:
+        drop = "it does not hold" if own.holds is False else "looks cannot tell whether it holds"
+    elif also := next((a for a in altered if a.holds), None):
+        drop = f"an altered version ({also.change}) holds, too"
+    return replace(claim, altered=altered, shown=own.shown, drop=drop)
+
+
+async def find_plausible(
+    claims: Sequence[Claim],
+    guesser: Asker,
+    tally: StepTally,
+    *,
+    seed: int,
+) -> dict[str, bool]:
+    """Return for each claim, by id, whether a reader without the video ranks it before its altered
+    versions. Claims of a request that cannot be read have no entry.
+    """
+    found: dict[str, bool] = {}
+    for start in range(0, len(claims), CONTROL_TOGETHER):
+        part = claims[start : start + CONTROL_TOGETHER]
+        asked = [(f"{CONTROL_QUESTION} ({n})", versions(c)) for n, c in enumerate(part, 1)]
+        tally.requests.add_sent(CLAIM_CONTROLS)
+        try:
+            ranked = await rank(asked, guesser, seed=seed)
+        except BadRow as error:
+            tally.requests.add_unread(CLAIM_CONTROLS, error)
+            continue
+        found |= {c.claim_id: order[0] == 0 for c, order in zip(part, ranked, strict=True)}
+    return found

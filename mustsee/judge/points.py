@@ -1,0 +1,142 @@
+"""Grades answers to open questions point by point.
+
+    grade = await grade_points(question, answer, asker)
+    grade.score, grade.reached_weight, grade.total_weight
+
+A question with points is graded by them, and by nothing else: of each point the grader says whether
+the answer states it, contradicts it, or leaves it out, and of each known wrong statement whether
+the answer makes it. All points of one answer are graded in one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mustsee.calls.llm import Asker
+from mustsee.questions.rows import Rows, numbered_rows, parse_choice, rows_form
+from mustsee.records import COUNTED, Point, Question
+from mustsee.replies.forms import Form
+
+PROMPT = "facts/grade"
+ENTAILED, ABSENT, CONTRADICTED = "ENTAILED", "ABSENT", "CONTRADICTED"
+VALUES = {ENTAILED: 1, ABSENT: 0, CONTRADICTED: -1}
+ASSERTED = {"YES": True, "NO": False}
+CONTRADICTION_WEIGHT = 1  # of a wrong statement that an answer makes; points have 1 to 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointsGrade:
+    """The grade of one answer.
+
+    `weights`: of the points. `verdicts`: of each point, 1 if the answer states it, -1 if it
+    contradicts it, else 0. `asserted`: of each known wrong statement, whether the answer makes it.
+    `words`: for each point the words of the answer that decide it; empty where there are none.
+    """
+
+    weights: tuple[int, ...]
+    verdicts: tuple[int, ...]
+    asserted: tuple[bool, ...] = ()
+    words: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def total_weight(self) -> int:
+        """The weight of all points."""
+        return sum(self.weights)
+
+    @property
+    def reached_weight(self) -> int:
+        """The weight of the points that the answer states."""
+        return self._weigh(1)
+
+    @property
+    def lost_weight(self) -> int:
+        """The weight of the points that it contradicts, and of the wrong statements that it
+        makes.
+        """
+        return self._weigh(-1) + CONTRADICTION_WEIGHT * sum(self.asserted)
+
+    @property
+    def score(self) -> float:
+        """The share of the weight that the answer reaches, less what it loses; 0 to 1."""
+        return (
+            max(0.0, (self.reached_weight - self.lost_weight) / self.total_weight)
+            if self.total_weight
+            else 0.0
+        )
+
+    def _weigh(self, verdict: int) -> int:
+        pairs = zip(self.weights, self.verdicts, strict=True)
+        return sum(weight for weight, given in pairs if given == verdict)
+
+
+def counted_points(question: Question) -> tuple[Point, ...]:
+    """Return the points of a question that count in a score."""
+    return tuple(point for point in question.points if point.state == COUNTED)
+
+
+async def grade_points(
+    question: Question, answer: str, asker: Asker, *, seed: int = 0
+) -> PointsGrade:
+    """Return the grade of an answer by the points that count and the contradictions of a question.
+    An empty answer states nothing, and no model is asked. Raises BadRow if no reply can be parsed.
+    """
+    return await grade_statements(
+        question.question, answer, counted_points(question), question.contradictions, asker,
+        seed=seed,
+    )  # fmt: skip
+
+
+async def grade_statements(
+    question: str,
+    answer: str,
+    points: Sequence[Point],
+    contradictions: Sequence[str],
+    asker: Asker,
+    *,
+    seed: int = 0,
+) -> PointsGrade:
+    """Return the grade of an answer by any points and known wrong statements."""
+    weights = tuple(point.weight for point in points)
+    if not points or not any(c.isalnum() for c in answer):
+        nothing = (False,) * len(contradictions)
+        return PointsGrade(weights=weights, verdicts=(0,) * len(points), asserted=nothing)
+    verdicts, asserted, words = await asker.ask(
+        PROMPT,
+        grade_form(len(points), len(contradictions)),
+        seed=seed,
+        question=question,
+        answer=answer,
+        points=tuple(point.text for point in points),
+        statements=tuple(contradictions),
+    )
+    return PointsGrade(weights=weights, verdicts=verdicts, asserted=asserted, words=words)
+
+
+def grade_form(
+    points: int, statements: int
+) -> Form[tuple[tuple[int, ...], tuple[bool, ...], tuple[str, ...]]]:
+    """Return the form of a reply with a verdict on each of `points` points, on each of `statements`
+    wrong statements whether it is made, and the words that decide each point. Its `read` raises
+    Unparsed unless each number has exactly one.
+    """
+    words = (
+        "the words of the answer that decide it, as a sentence that can be read alone; empty if "
+        "there are none"
+    )
+    kinds = {"point": {"verdict": f"one of {', '.join(VALUES)}", "words": words}}
+    if statements:
+        kinds["statement"] = {"made": f"one of {', '.join(ASSERTED)}", "words": words}
+
+    def read_verdicts(rows: Rows) -> tuple[tuple[int, ...], tuple[bool, ...], tuple[str, ...]]:
+        given = numbered_rows(rows["point"], points, "point")
+        verdicts = tuple(
+            VALUES[parse_choice(row["verdict"], VALUES, f"point {row.number}")] for row in given
+        )
+        asserted = tuple(
+            ASSERTED[parse_choice(row["made"], ASSERTED, f"statement {row.number}")]
+            for row in numbered_rows(rows.get("statement", ()), statements, "statement")
+        )
+        return verdicts, asserted, tuple(row["words"] for row in given)
+
+    return rows_form(kinds, brief=kinds).map(read_verdicts)

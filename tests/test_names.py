@@ -6,9 +6,6 @@ import ast
 import collections
 import re
 from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from ray_jobs.cli.compose import CONF
 
@@ -64,38 +61,3 @@ def test_bare_names_are_recognised() -> None:
         assert is_bare(name), name
     for name in ("embed", "string", "speed", "ring", "split_lines", "key", "known_keys", "feed"):
         assert not is_bare(name), name
-
-
-@pytest.mark.parametrize("room", [f.parent for f in FILES if f.name == "__init__.py"], ids=str)
-def test_a_room_names_its_modules(room: Path) -> None:
-    """`__all__` of a room that has one: its public modules and rooms, and its own public names."""
-    tree = ast.parse((room / "__init__.py").read_text())
-    named = next(
-        (
-            ast.literal_eval(node.value)
-            for node in tree.body
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-        ),
-        None,
-    )
-    lazy = any(isinstance(n, ast.FunctionDef) and n.name == "__getattr__" for n in tree.body)
-    if named is None or lazy:
-        return
-    modules = {p.stem for p in room.glob("[a-z]*.py")}
-    modules |= {p.parent.name for p in room.glob("[a-z]*/__init__.py")}
-    own = {
-        name.id
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for name in node.targets
-        if isinstance(name, ast.Name)
-    }
-    imported = {
-        alias.asname or alias.name
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom) and node.module != "__future__"
-        for alias in node.names
-    }
-    assert set(named) <= modules | own | imported
-    if not set(named) & imported:  # a room that names its modules names them all
-        assert modules <= set(named)

@@ -1,5 +1,6 @@
 """A paper is found by its folder, and looking for papers imports none of their code."""
 
+import pkgutil
 import subprocess
 import sys
 from importlib import import_module
@@ -37,9 +38,9 @@ def test_everything_that_a_paper_registers_exists(name: str) -> None:
     assert all(callable(getattr(layout, f)) for f in ("read", "write", "is_folder", "is_table"))
     assert Path(ROOT, f"{paper.choice_prompt}.j2").is_file()
     paper.load_clean()
-    for module in import_module(f"mustsee.recipes.{name}").__all__:
-        if module != "PAPER":
-            import_module(f"mustsee.recipes.{name}.{module}")
+    room = import_module(f"mustsee.recipes.{name}")
+    for module in pkgutil.iter_modules(room.__path__):
+        import_module(f"{room.__name__}.{module.name}")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,3 +1,1 @@
 """Answerers of questions, for `evaluate` and `audit`: a model, or a guesser without one."""
-
-__all__ = ["battery", "guess", "llm", "look"]

@@ -1,5 +1,3 @@
 """Captioners, which write a sentence for each keyframe: one module for each choice of
 `caption=`.
 """
-
-__all__ = ["jax", "openai", "pixels", "transformers"]

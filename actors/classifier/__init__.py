@@ -1,3 +1,1 @@
 """Classifiers that separate narration from dialogue: the classes behind `classifier=`."""
-
-__all__ = ["bert", "embedded"]

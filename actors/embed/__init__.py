@@ -1,3 +1,1 @@
 """Embedders of text or frames: the classes behind `embed=`."""
-
-__all__ = ["efficientnet", "jax", "openai", "siglip"]

@@ -2,18 +2,3 @@
 
 `ray_jobs.audit` uses it.
 """
-
-__all__ = [
-    "audit",
-    "battery",
-    "clean",
-    "figures",
-    "guessers",
-    "learned",
-    "looks",
-    "measured",
-    "page",
-    "repeats",
-    "show",
-    "versions",
-]

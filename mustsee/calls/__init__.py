@@ -6,24 +6,3 @@ and `refusals`, and writes `call_log` (`call_log_files`, `call_log_lines`, `call
 `restart_log`. `usage` sums up calls for the run record, and `image_tokens` prices images. `models`
 is the table of models, which `model_snapshot` writes.
 """
-
-__all__ = [
-    "budget",
-    "call_log",
-    "call_log_check",
-    "call_log_files",
-    "call_log_lines",
-    "endpoint_errors",
-    "image_tokens",
-    "limit_search",
-    "limits",
-    "llm",
-    "model_snapshot",
-    "models",
-    "quota",
-    "refusals",
-    "reply_waits",
-    "request_tally",
-    "restart_log",
-    "usage",
-]

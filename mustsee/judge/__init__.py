@@ -3,19 +3,3 @@
 Rules, label readers, calibration and the small trained judge. Used by the engines in
 `actors/judge/`, by the stages that grade replies, and by the judge's endpoint in `serve/`.
 """
-
-__all__ = [
-    "bias",
-    "calibrate",
-    "client",
-    "contrast",
-    "contrast_rules",
-    "data",
-    "judge",
-    "lexical",
-    "mention",
-    "mini",
-    "mini_fit",
-    "points",
-    "prompt",
-]

@@ -6,19 +6,3 @@
 their files, and `programs` keeps compiled programs. The stages `hear`, `caption`, `embed` and
 `align`, the judges and the guessers use it.
 """
-
-__all__ = [
-    "bert",
-    "campplus",
-    "efficientnet",
-    "fbank",
-    "gemma",
-    "gguf",
-    "llama",
-    "paligemma",
-    "programs",
-    "siglip",
-    "siglip_text",
-    "sound_events",
-    "weights",
-]

@@ -5,21 +5,3 @@ A module with `RULES` answers prompts: `caption`, `evaluate`, `facts`, `filters`
 `facts_phrases`, `facts_questions` and `statements` know forms of phrases, questions and statements,
 `course` knows how things usually go, `wording` compares texts.
 """
-
-__all__ = [
-    "caption",
-    "evaluate",
-    "facts",
-    "facts_phrases",
-    "facts_questions",
-    "filters",
-    "judge",
-    "looking",
-    "reading",
-    "sight",
-    "sight_open",
-    "statements",
-    "things",
-    "traces",
-    "wording",
-]

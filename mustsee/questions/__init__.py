@@ -2,18 +2,3 @@
 
 Recipes, `enrich` and `verify` use it.
 """
-
-__all__ = [
-    "balance",
-    "chance",
-    "checks",
-    "course",
-    "drafts",
-    "fact_funnel",
-    "labelled",
-    "no_questions",
-    "numbered",
-    "orders",
-    "replies",
-    "rows",
-]

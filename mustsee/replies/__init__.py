@@ -3,11 +3,3 @@
 `forms` is used by every module that asks a model; `extract` by the evaluation, the filters and the
 exported tasks; `thinking` by the clients of endpoints and local models.
 """
-
-__all__ = [
-    "extract",
-    "forms",
-    "overlap",
-    "squad",
-    "thinking",
-]

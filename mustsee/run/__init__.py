@@ -5,22 +5,3 @@
 `preflight` run before the work. `lease`, `other_runs` and `process_folders` separate runs. The
 jobs (`ray_jobs`) and the coordinator (`actors.calls`) use them.
 """
-
-__all__ = [
-    "best",
-    "browse",
-    "decision",
-    "estimate",
-    "funnels",
-    "inputs",
-    "lease",
-    "other_runs",
-    "outputs",
-    "pace",
-    "picture",
-    "preflight",
-    "process_folders",
-    "record",
-    "report",
-    "tables",
-]

@@ -4,5 +4,3 @@
 `make` writes the files with `timeline`, `copy`, `encoding`, `sound` and `h264`. The MLVU recipe and
 its stages use it.
 """
-
-__all__ = ["absence", "copy", "encoding", "h264", "insertions", "make", "plan", "sound", "timeline"]

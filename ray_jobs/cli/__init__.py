@@ -2,19 +2,3 @@
 
 `command` is `mustsee`; `launch` starts a job for it and for `python -m ray_jobs.NAME`.
 """
-
-__all__ = [
-    "build",
-    "command",
-    "completion",
-    "compose",
-    "early",
-    "explain",
-    "jobs",
-    "launch",
-    "nested_help",
-    "preset_models",
-    "presets",
-    "renamed",
-    "shells",
-]

@@ -107,7 +107,7 @@ def test_the_steps_leave_the_checks_green(project: Path) -> None:
     run(project, "-c", "from importlinter.cli import lint_imports_command as run; run()")
     run(
         project, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow",
-        "tests/jobs/test_conf.py", "tests/jobs/test_conf_comments.py",
+        "tests/test_names.py", "tests/jobs/test_conf.py", "tests/jobs/test_conf_comments.py",
     )  # fmt: skip
 
 

@@ -2,28 +2,6 @@
 
 from mustsee.papers import Paper
 
-__all__ = [
-    "PAPER",
-    "ask",
-    "categories",
-    "choosing",
-    "degenerate",
-    "filters",
-    "fits",
-    "hardness",
-    "induction",
-    "layout",
-    "mcq",
-    "offline",
-    "question_lists",
-    "refine",
-    "scene",
-    "split",
-    "template_report",
-    "templates",
-    "vision",
-]
-
 PAPER = Paper(
     layout="mustsee.recipes.cinepile.layout",
     rules="mustsee.recipes.cinepile.offline.rules",

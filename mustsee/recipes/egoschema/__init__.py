@@ -2,8 +2,6 @@
 
 from mustsee.papers import Paper
 
-__all__ = ["PAPER", "ask", "clips", "keywords", "layout", "narrations", "no_question", "offline"]
-
 PAPER = Paper(
     layout="mustsee.recipes.egoschema.layout",
     rules="mustsee.recipes.egoschema.offline.rules",

@@ -2,19 +2,6 @@
 
 from mustsee.papers import Paper
 
-__all__ = [
-    "PAPER",
-    "absent",
-    "annotated",
-    "ask",
-    "balanced",
-    "ladder",
-    "layout",
-    "offline",
-    "tables",
-    "tasks",
-]
-
 PAPER = Paper(
     layout="mustsee.recipes.mlvu.layout",
     shares_signs=True,

@@ -2,23 +2,6 @@
 
 from mustsee.papers import Paper
 
-__all__ = [
-    "PAPER",
-    "ask",
-    "diversity",
-    "examine",
-    "layout",
-    "metadata",
-    "offline",
-    "people",
-    "replies",
-    "script",
-    "settings",
-    "static",
-    "talking_head",
-    "whole",
-]
-
 PAPER = Paper(
     layout="mustsee.recipes.neptune.layout",
     rules="mustsee.recipes.neptune.offline.rules",

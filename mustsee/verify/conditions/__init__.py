@@ -2,5 +2,3 @@
 
 Filters, evaluations, audits and certificates use the same conditions.
 """
-
-__all__ = ["lines", "options", "seen", "video_frames", "watch"]

@@ -1,3 +1,1 @@
 """CinePile's prompts answered by rules: `rules` is registered, the others hold them."""
-
-__all__ = ["rules", "scene", "templates"]

@@ -1,3 +1,1 @@
 """EgoSchema's prompts answered by rules: `rules` is registered, `narrated` reads narrations."""
-
-__all__ = ["narrated", "rules"]

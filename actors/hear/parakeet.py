@@ -76,7 +76,7 @@ class Parakeet:
         """Load the model. Raises UserError as `check`."""
         self.check()
         need("hear=parakeet", "mustsee[parakeet]", "onnx_asr")
-        import onnx_asr
+        import onnx_asr  # pyright: ignore[reportMissingImports]  (an extra)
 
         provider = "CUDAExecutionProvider" if self.device == "cuda" else "CPUExecutionProvider"
         folder = weights.find(self.model, self.revision)

@@ -381,7 +381,7 @@ class Thumbnails:
                 self._resize(plane_pixels(plane, self._bits), size, interpolation=self._linear)
                 for plane, size in zip(frame.planes, sizes, strict=True)
             ]
-            pixels = np.concatenate([plane.ravel() for plane in shrunk])
+            pixels: Any = np.concatenate([plane.ravel() for plane in shrunk])
             pixels = pixels.reshape(height * 3 // 2, width) >> max(0, self._bits - 10)
             kind = "yuv420p" if self._bits == 8 else "yuv420p10le"
             small = VideoFrame.from_ndarray(pixels, format=kind)

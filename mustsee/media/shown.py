@@ -40,7 +40,7 @@ def orientation(frame: VideoFrame) -> tuple[int, bool]:
     """
     from av.sidedata.sidedata import Type
 
-    found: Any = {data.type: data for data in frame.side_data}.get(Type.DISPLAYMATRIX)
+    found: Any = frame.side_data.get(Type.DISPLAYMATRIX)
     if found is None:
         return 0, False
     # Shown are (ax + cy, bx + dy); (0, 0, 0, 0) is written by some programs for no turn.

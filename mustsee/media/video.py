@@ -199,7 +199,7 @@ class VideoStream:
         frame, last, count = 1 / (self.fps or 25.0), 0.0, 0
         if self.is_mpeg_stream:
             index = frame_times(self.uri)
-            if index.stamps:
+            if index.end is not None:
                 return max(self.seconds(index.end), self.seconds(index.stamps[-1]) + frame)
         with open_video(self.uri) as video:
             for packet in packets(video.container, video.stream):

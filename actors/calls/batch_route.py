@@ -10,13 +10,16 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from actors.calls.connection import Connection
 from actors.calls.reply_bodies import UNREADABLE
 from mustsee.errors import Transient, hide_secrets
 
-CHAT = "/v1/chat/completions"  # route of each line; the host is the endpoint's
+if TYPE_CHECKING:
+    from openai.types import BatchCreateParams
+
+CHAT: Final = "/v1/chat/completions"  # route of each line; the host is the endpoint's
 TAG = "mustsee"  # key in a batch's metadata by which our batches are recognised
 MISSING_STATUS = (404, 405, 501)  # statuses of a route, or of a batch, that does not exist
 TRANSFER_TIMEOUT_S = 1800.0  # seconds for 200 MB on a slow line
@@ -71,7 +74,7 @@ class BatchRoute:
         form.add_field("file", content, filename="calls.jsonl", content_type="application/jsonl")
         raw = await self._connection.request("POST", "/files", form, seconds=TRANSFER_TIMEOUT_S)
         file = await self._connection.parse(raw or b"")
-        body = {
+        body: BatchCreateParams = {
             "input_file_id": str(file.get("id")),
             "endpoint": CHAT,
             "completion_window": "24h",

@@ -52,7 +52,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def test_make_composes_questions_of_facts_and_computes_nothing_twice(tmp_path: Path) -> None:
     videos, out = tmp_path / "videos", tmp_path / "out"
     videos.mkdir()
-    for name in ("pancakes.mp4", "seasons.webm"):
+    for name in ("pancakes.mp4", "seasons.webm", "birdhouse.mp4", "birdhouse.srt"):
         shutil.copy(ROOT / "examples/videos" / name, videos)
     done = make(out, videos)
     assert done.returncode == 0, done.stderr

@@ -177,15 +177,17 @@ def _answer_kind(
     if not pairs:
         return "text"
     kinds: tuple[Answers, ...] = get_args(Answers)
-    places = {kind: [_place(t, o, kind) for t, o in pairs] for kind in kinds}
+    places: dict[Answers, list[int | None]] = {
+        kind: [_place(t, o, kind) for t, o in pairs] for kind in kinds
+    }
     unfit: dict[Answers, list[str]] = {
         kind: [text for (text, _), place in zip(pairs, found, strict=True) if place is None]
         for kind, found in places.items()
     }
     best_kind, *others = sorted(unfit, key=lambda kind: len(unfit[kind]))
-    second_kind = next((k for k in others if places[k] != places[best_kind]), None)
-    unfit_best = len(unfit[best_kind])
-    unfit_second = len(unfit[second_kind]) if second_kind is not None else len(pairs)
+    # A kind that reads every answer alike is no rival.
+    rivals = (len(unfit[kind]) for kind in others if places[kind] != places[best_kind])
+    unfit_best, unfit_second = len(unfit[best_kind]), next(rivals, len(pairs))
     if 2 * unfit_best < len(pairs) and unfit_second >= max(1, MIN_CLEAR_RATIO * unfit_best):
         return best_kind
     fitting: list[Answers] = [kind for kind, texts in unfit.items() if not texts]

@@ -78,21 +78,20 @@ def repeats_within(
         similar = {row: (others, cosines) for row, others, cosines in rows}
         for number in numbers:
             question = questions[number]
-            own: dict[How, _Family] = {how: families[how].setdefault(key(question), _Family())
-                   for how, key in KEYS.items()}  # fmt: skip
-            same = ((how, family.first(question)) for how, family in own.items())
-            found: Iterator[tuple[int, How, float]] = (
-                (n, how, 1.0) for how, n in same if n is not None
-            )
-            if (pair := next(found, None)) is not None:
-                pairs[number] = pair
+            own = [(how, families[how].setdefault(key(question), _Family()))
+                   for how, key in KEYS.items()]  # fmt: skip
+            for how, family in own:
+                if (other := family.first(question)) is not None:
+                    pairs[number] = other, how, 1.0
+                    break
+            if number in pairs:
                 continue
             for n, cosine in zip(*similar.get(number, ((), ())), strict=True):
                 if n < number and n not in pairs and _share_options(question, questions[n]):
                     pairs[number] = int(n), "embedding", float(cosine)
                     break
             else:
-                for family in own.values():
+                for _, family in own:
                     family.add(number, question)
     return [
         _pair(questions[number], questions[other], how, likeness)

@@ -78,8 +78,10 @@ def repeats_within(
         similar = {row: (others, cosines) for row, others, cosines in rows}
         for number in numbers:
             question = questions[number]
-            own = [(how, families[how].setdefault(key(question), _Family()))
-                   for how, key in KEYS.items()]  # fmt: skip
+            own: list[tuple[How, _Family]] = [
+                (how, families[how].setdefault(key(question), _Family()))
+                for how, key in KEYS.items()
+            ]
             for how, family in own:
                 if (other := family.first(question)) is not None:
                     pairs[number] = other, how, 1.0

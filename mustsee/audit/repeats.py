@@ -71,24 +71,29 @@ def repeats_within(
     groups = _by_deciding_words(questions)  # questions that differ in these never repeat another
     vectors = _vectors(questions, embed) if embed is not None and len(questions) > 1 else None
     for numbers in groups.values():
-        families = {how: dict[tuple[str, ...], _Family]() for how in KEYS}
+        families: dict[How, dict[tuple[str, ...], _Family]] = {
+            how: dict[tuple[str, ...], _Family]() for how in KEYS
+        }
         rows = _similar_rows(vectors, numbers, vectors, numbers, alike) if vectors else ()
         similar = {row: (others, cosines) for row, others, cosines in rows}
         for number in numbers:
             question = questions[number]
-            own = {how: families[how].setdefault(key(question), _Family())
-                   for how, key in KEYS.items()}  # fmt: skip
-            same = ((how, family.first(question)) for how, family in own.items())
-            how, other = next(((how, n) for how, n in same if n is not None), ("exact", None))
-            if other is not None:
-                pairs[number] = other, how, 1.0
+            own: list[tuple[How, _Family]] = [
+                (how, families[how].setdefault(key(question), _Family()))
+                for how, key in KEYS.items()
+            ]
+            for how, family in own:
+                if (other := family.first(question)) is not None:
+                    pairs[number] = other, how, 1.0
+                    break
+            if number in pairs:
                 continue
             for n, cosine in zip(*similar.get(number, ((), ())), strict=True):
                 if n < number and n not in pairs and _share_options(question, questions[n]):
                     pairs[number] = int(n), "embedding", float(cosine)
                     break
             else:
-                for family in own.values():
+                for _, family in own:
                     family.add(number, question)
     return [
         _pair(questions[number], questions[other], how, likeness)
@@ -186,10 +191,10 @@ def overlap(
             rows = [n for n in numbers if n not in best]
             matches = others_by_words.get(words_of_group, [])
             for a, found, cosines in _similar_rows(vectors, rows, other_vectors, matches, alike):
-                b = next((n for n in np.argsort(-cosines, kind="stable")
-                          if _share_options(questions[a], others[found[n]])), None)  # fmt: skip
-                if b is not None:
-                    best[a] = int(found[b]), "embedding", float(cosines[b])
+                for n in np.argsort(-cosines, kind="stable"):
+                    if _share_options(questions[a], others[int(found[n])]):
+                        best[a] = int(found[n]), "embedding", float(cosines[n])
+                        break
     return [
         _pair(questions[n], others[b], how, likeness, dataset)
         for n, (b, how, likeness) in sorted(best.items())

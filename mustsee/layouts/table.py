@@ -184,13 +184,10 @@ def _answer_kind(
         kind: [text for (text, _), place in zip(pairs, found, strict=True) if place is None]
         for kind, found in places.items()
     }
-    ranked = sorted(kinds, key=lambda kind: len(unfit[kind]))
-    best_kind = ranked[0]
-    second_kind: Answers | None = next(
-        (k for k in ranked[1:] if places[k] != places[best_kind]), None
-    )
-    unfit_best = len(unfit[best_kind])
-    unfit_second = len(unfit[second_kind]) if second_kind is not None else len(pairs)
+    best_kind, *others = sorted(unfit, key=lambda kind: len(unfit[kind]))
+    # A kind that reads every answer alike is no rival.
+    rivals = (len(unfit[kind]) for kind in others if places[kind] != places[best_kind])
+    unfit_best, unfit_second = len(unfit[best_kind]), next(rivals, len(pairs))
     if 2 * unfit_best < len(pairs) and unfit_second >= max(1, MIN_CLEAR_RATIO * unfit_best):
         return best_kind
     fitting: list[Answers] = [kind for kind, texts in unfit.items() if not texts]

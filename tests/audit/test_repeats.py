@@ -93,3 +93,23 @@ def test_a_shared_video_is_found_by_id_digest_and_frames(tmp_path: Path) -> None
     ]  # fmt: skip
     (tmp_path / "broken.mp4").write_bytes(b"no video")
     assert looks(str(tmp_path / "broken.mp4")) is None
+
+
+def test_many_equal_questions_are_each_paired_with_the_first() -> None:
+    many = [replace(BASE, question_id=f"q{n:04}", video_id=f"v{n}") for n in range(1500)]
+    found = repeats.repeats_within(many, lambda texts: np.ones((len(texts), 4), np.float32))
+    assert [(p.question, p.other, p.how) for p in found] == [
+        (f"q{n:04}", "q0000", "exact") for n in range(1, 1500)
+    ]
+
+
+def test_a_question_is_compared_with_those_that_repeat_no_other() -> None:
+    """The third shares its options with the second only, which repeats the first."""
+    options = ("To buy more bread", "p", "q", "r", "s")
+    first = replace(BASE, options=options)
+    second = replace(first, question_id="b", video_id="w", options=(*options[:3], "t"))
+    third = replace(second, question_id="c", video_id="x", options=(options[0], "q", "t", "u"))
+    assert [(p.question, p.other) for p in repeats.repeats_within([first, second, third])] == [
+        ("b", "a")
+    ]
+    assert [(p.question, p.other) for p in repeats.repeats_within([second, third])] == [("c", "b")]

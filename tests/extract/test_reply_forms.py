@@ -23,7 +23,7 @@ CASES = [
 )  # fmt: skip
 def test_replies_of_each_form_are_read(form: str) -> None:
     cases = [case for case in CASES if case["form"] == form]
-    assert len(cases) > 5
+    assert len(cases) >= 3
     for case in cases:
         got = extract(case["response"], case["options"])
         assert got.letter == case["expected"], (case["response"], got)

@@ -46,7 +46,12 @@ def test_why_there_is_nothing_to_export(
 
 
 def export(source: Path, out: Path | str, **settings: Any) -> int:
-    values = {"format": None, "subset": "passed", "layout": hugging_face.write, **settings}
+    values: dict[str, Any] = {
+        "format": None,
+        "subset": "passed",
+        "layout": hugging_face.write,
+        **settings,
+    }
     return Export(questions=str(source), out=str(out), **values)()
 
 

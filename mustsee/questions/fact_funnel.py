@@ -86,6 +86,17 @@ class RunFunnel:
         asking = [count for count in self.requests if count.stage == "ask"]
         return explain_loss(self.total, asking, by_rules=self.by_rules)
 
+    def explain_all(self, reasons: Mapping[str, str]) -> dict[str, str]:
+        """Return reasons why videos have no question that passed, each of a video with a question
+        with the step that lost most of it.
+        """
+        explained = dict(reasons)
+        for name, funnel in self.videos.items():
+            loss = explain_loss(funnel, (), by_rules=self.by_rules) if funnel.chosen else ""
+            if name in reasons and loss:
+                explained[name] = f"{reasons[name]}; before that, {loss}"
+        return explained
+
     def plain(self) -> dict[str, Any]:
         """Return the content of `fact_funnel` in run.json."""
         if self.total is None:
@@ -197,7 +208,7 @@ def _fact_losses(funnel: FactFunnel, *, by_rules: bool) -> Iterator[_Loss]:
         )
         yield _loss(
             usable - funnel.possible, usable,
-            "too few facts of one kind that hold at different times, of which questions are made: "
+            "a question needs several facts of one kind that hold at different times: the "
             f"{usable} facts that hold allow {funnel.possible} questions; "
             f"{BETTER_WRITER if by_rules else more_facts}",
         )  # fmt: skip
@@ -209,9 +220,9 @@ def _question_losses(funnel: FactFunnel, *, by_rules: bool) -> Iterator[_Loss]:
         fewer_options = "smaller sets need fewer (ask.settings.select.options=4)"
         yield _loss(
             funnel.possible - funnel.drafted, funnel.possible,
-            "too few wrong options of the answer's kind that are known to be wrong and no less "
-            f"like the question: {funnel.drafted} of {funnel.possible} possible questions have "
-            f"enough; {BETTER_WRITER if by_rules else fewer_options}",
+            f"too few wrong options: {funnel.drafted} of {funnel.possible} possible questions have "
+            "enough of the answer's kind that are surely wrong and do not stand out; "
+            f"{BETTER_WRITER if by_rules else fewer_options}",
         )  # fmt: skip
     more_drafts = f"more drafts leave more (ask.settings.drafts=16), or {OTHER_WRITER}"
     yield _loss(

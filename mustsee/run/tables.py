@@ -22,6 +22,7 @@ from mustsee.records import Question, Video
 from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts
 from mustsee.tables import parts
 from mustsee.verify.guess_counts import GuessRule, count_guesses
+from mustsee.verify.meanings import FILTERS, name_with_meaning
 from mustsee.verify.sight import SAMPLED
 
 T = TypeVar("T")
@@ -313,8 +314,10 @@ def without_questions(tables: Tables, subset: str | None = None) -> dict[str, st
             fate = nearest[1]
         if video.drop is not None or video.problem is not None or fate[""]:
             continue
-        reasons = ", ".join(f"{name} ({n})" for name, n in fate.most_common() if name)
-        left_out = f"none of the {fate.total()} that were made passed every filter: {reasons}"
+        reasons = ", ".join(
+            f"{n} by {name_with_meaning(name, FILTERS)}" for name, n in fate.most_common() if name
+        )
+        left_out = f"{fate.total()} made, none passed every filter: {reasons}"
         reason_by_id[video.video_id] = left_out if fate else video.unasked or "none was made"
         if len(reason_by_id) == MAX_NAMED_VIDEOS:
             break
@@ -332,8 +335,8 @@ def _fates(tables: Tables, subset: str | None) -> Iterator[tuple[str, Counter[st
         if subset is None or subset in question.subsets:
             return ""
         failed = (name for name, passed in _filter_results(question) if not passed)
-        unverified = (f"unverified by {name}" for name in question.unverified_by)
-        return next(chain(failed, unverified), f"not in {subset}")
+        unverified = (f"{name}, without a verdict" for name in question.unverified_by)
+        return next(chain(failed, unverified), "a later decision")
 
     columns = ("drop", "subsets", "metrics")
     for name, of_video in groupby(tables.questions(*columns), key=lambda q: q.video_id):

@@ -439,6 +439,8 @@ class RunningJob:
         last = files(folder, written) if files is not None else []
         snapshot, rule = self.snapshot(), self._guess_rule()
         subset = rule.subset if rule else None
+        facts = count_funnels(written, subset, by_rules=self._asks_only_rules)
+        questions = tables.question_counts(written, rule)
         self.record = RunRecord(
             recipe=self.recipe,
             config=self.run.config,
@@ -446,7 +448,7 @@ class RunningJob:
             versions=versions(),
             prompts=prompt_hashes(),
             funnel=tables.funnel(written, stages),
-            questions=tables.question_counts(written, rule),
+            questions=dataclasses.replace(questions, without=facts.explain_all(questions.without)),
             transcribed_by=tables.transcribed_by(written),
             stages={stage: snapshot.stage(stage) for stage in stages},
             llm=snapshot.llm,
@@ -454,7 +456,7 @@ class RunningJob:
             spent=snapshot.spent,
             held=snapshot.held,
             damaged=snapshot.damaged,
-            facts=count_funnels(written, subset, by_rules=self._asks_only_rules),
+            facts=facts,
             video_seconds=tables.video_seconds(written),
             cores=self._cores,
             watched=self._watched,

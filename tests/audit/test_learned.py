@@ -214,8 +214,9 @@ def test_the_decision_is_written_and_summed_up(tmp_path: Path) -> None:
     assert record["learned"]["value"] == found.value
     assert record["learned"]["taken"] == len(gone)
     assert record["notes"] == [
-        f"the learned guess is right in {found.value:.0%} (95% {found.low:.0%} to {found.high:.0%})"
-        f" of 200 questions, by chance in 20%; it keeps {len(gone)} of them out of the subset"
+        f"a text model fitted on the other videos answers {found.value:.0%} (95% {found.low:.0%} "
+        f"to {found.high:.0%}) of 200 questions right, by chance 20%; {len(gone)} did not pass for "
+        "it"
     ]
     pq.write_table(schemas.questions_table(drawn(by_verb)), tmp_path / "questions.parquet")
     assert record_learned(Tables(tmp_path)) == {}

@@ -77,7 +77,7 @@ LOST = {  # the step that lost most -> words of its sentence, and its key for a 
     "not seen where they are claimed: 19 of 20": (
         FactFunnel(listed=20, looked_at=20, seen=1, possible=1), "ask.settings.look.most",
     ),
-    "of which questions are made: 6 facts that hold allow 0 questions": (
+    "the 6 facts that hold allow 0 questions": (
         FactFunnel(listed=6, spoken=2, looked_at=4, seen=4), "ask.settings.each",
     ),
     "1 of 22 possible questions": (
@@ -119,6 +119,18 @@ def test_keys_that_are_named_exist(words: str) -> None:
     sentence = explain_loss(LOST[words][0], (), by_rules=False)
     named = [w.strip("();,") for w in sentence.split() if w.strip("(").startswith("ask.settings.")]
     compose("make", ["videos=x", "out=y", *named])
+
+
+def test_a_video_whose_few_questions_all_failed_a_filter_says_why_there_were_few() -> None:
+    few = FactFunnel(listed=9, looked_at=9, seen=9, possible=7, drafted=1, chosen=1)
+    many = FactFunnel(listed=9, looked_at=9, seen=9, possible=99, drafted=90, chosen=20, passed=9)
+    run = RunFunnel(total=few, videos={"a": few, "b": FactFunnel(), "c": many}, by_rules=True)
+    reasons = {"a": "1 made, none passed", "b": "nothing listed"}
+    assert run.explain_all(reasons)["b"] == "nothing listed"
+    assert run.explain_all(reasons)["a"].startswith(
+        "1 made, none passed; before that, too few wrong options: 1 of 7 possible questions"
+    )
+    assert run.explain_all(reasons).keys() == reasons.keys()
 
 
 def test_a_run_that_loses_nothing_says_nothing() -> None:

@@ -32,7 +32,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run") / "out"
     done = neptune(folder, "videos=examples/videos")
     assert done.returncode == 0, done.stderr
-    chance = "with guesses no better than chance, 5"
+    chance = "if every guess were luck alone, 5"
     for part in ("pancakes", "talking head", "static", "too short", "next:", chance):
         assert part in done.stdout
     shutil.copytree(folder, folder.with_name("fresh"))  # before other tests add to the store

@@ -213,10 +213,14 @@ def test_a_video_without_a_question_has_a_reason(tmp_path: Path) -> None:
     counts = question_counts(run_of(tmp_path, MODEL), RULE)
     assert counts.without == {
         "silent": "the rules need speech: found none",
-        "w": "none of the 2 that were made passed every filter: sight (2)",
+        "w": "2 made, none passed every filter: 2 by sight (a look at the video finds another "
+        "answer, or none)",
     }
     other = question_counts(run_of(tmp_path, MODEL), replace(RULE, subset="other")).without
-    assert other["v"].endswith("passed every filter: not in other (1), blind (1)")
+    assert other["v"] == (
+        "2 made, none passed every filter: 1 by a later decision, 1 by blind (answered right "
+        "without the video)"
+    )
     record = {**RECORD, "without_questions": counts.without}
     page = write_report(tmp_path, record, None).read_text()
     assert "no question: the rules need speech: found none" in page

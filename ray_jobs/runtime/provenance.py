@@ -16,7 +16,7 @@ from mustsee.prompts import ROOT, Prompts
 
 PACKAGES = (
     "ray", "pyarrow", "av", "numpy", "ctranslate2", "faster-whisper", "faiss-cpu", "jax",
-    "transformers", "openai", "aiohttp",
+    "transformers",
 )  # fmt: skip
 # Settings that choose other kernels of CTranslate2 and OpenBLAS, and so other digits
 KERNELS = ("CT2_USE_MKL", "CT2_FORCE_CPU_ISA", "OPENBLAS_CORETYPE")

@@ -15,7 +15,7 @@ from mustsee.audit import show
 from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit
 from mustsee.audit.battery import ConditionRun
 from mustsee.audit.clean import write_clean
-from mustsee.evaluate.answers import FILTER, all_failed, verdict_on_failure, verdict_on_reply
+from mustsee.evaluate.answers import FILTER, verdict_on_failure, verdict_on_reply
 from mustsee.layouts import QuestionFile
 from mustsee.records import Question, Verdict, Video
 from tests.audit.test_show import pages, terminal
@@ -137,13 +137,3 @@ def test_unmeasured_questions_are_not_in_the_clean_table(tmp_path: Path) -> None
     write_clean(tmp_path / "clean", reading, found, file)
     assert found.kept_count == 0
     assert (tmp_path / "clean" / "q.csv").read_text().count("\n") <= 1
-
-
-def test_all_calls_failed_only_if_every_one_did() -> None:
-    failed = asked({"blind": [("", FAILED)] * 3 + [("", {"error": "timeout"})]})
-    assert all_failed(failed) == (
-        "all 4 calls failed, 3 of them so: HTTP 400: no such parameter; 1 other reasons are in the "
-        "table"
-    )
-    assert all_failed(asked({"blind": [("", FAILED)] * 3 + [("A", {})]})) == ""
-    assert all_failed(questions(3)) == ""

@@ -69,6 +69,9 @@ def unread_lines(requests: Iterable[RequestCount], incomplete: int) -> Iterable[
 
 def mostly_unread(requests: Iterable[RequestCount], most: float) -> list[RequestCount]:
     """Return the counts of what the questions are made of, where more than the share `most` of the
-    requests had no readable reply.
+    requests had no readable reply; all counts, if no request of the run had one.
     """
-    return [c for c in requests if c.stage == "ask" and c.sent and c.unread > most * c.sent]
+    sent = [count for count in requests if count.sent]
+    if all(count.unread == count.sent for count in sent):
+        return sent
+    return [c for c in sent if c.stage == "ask" and c.unread > most * c.sent]

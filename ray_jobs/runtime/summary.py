@@ -155,7 +155,19 @@ def summarise(record: RunRecord, parts: SummaryParts, out: str, max_problem_shar
     for line in outcome.stopped_lines(parts.stopped, record, rows):
         console.print(plain_line(line, style="bold red"), soft_wrap=True)
     too_many = rows and problems / rows > max_problem_share
-    return 3 if too_many or unread else 0
+    if lost := all_calls_lost(record, parts, out):
+        console.print(plain_line(lost, style="bold red"), soft_wrap=True)
+    return 3 if too_many or unread or lost else 0
+
+
+def all_calls_lost(record: RunRecord, parts: SummaryParts, out: str) -> str:
+    """A line if no call of this run got a reply, though some were made; else ""."""
+    total = record.llm.total
+    if not total.failed or total.calls or total.cached or parts.stopped:
+        return ""
+    reasons = [listed.video.problem.message for listed in parts.videos if listed.video.problem]
+    why = f": {reasons[0]}" if reasons else f": see {out}/problems.parquet"
+    return f"all {total.failed} model calls failed{why}"
 
 
 def _best(questions: Sequence[Question]) -> Iterable[Text]:

@@ -253,7 +253,7 @@ def test_a_job_whose_calls_all_fail_exits_3_with_the_reason(
     with Loopback(refuse=refuse_all) as server:
         assert asked_of(server, job, file, tmp_path / "out", **more) == 3
         said = " ".join(capsys.readouterr().out.split())
-        assert "calls failed" in said
+        assert "too little was readable" in said
         assert "the template of this model is broken" in said
         # The same from the store.
         assert asked_of(server, job, file, tmp_path / "out", **more) == 3

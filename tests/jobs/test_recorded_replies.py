@@ -68,15 +68,15 @@ def check_questions(out: Path) -> None:
     assert record["fact_funnel"]["total"]["drafted"] >= 40
     questions = pq.read_table(out / "questions.parquet").to_pylist()
     assert {(q["form"], q["answer"]) for q in questions} == {
-        ("but_not", "a brown counter before a lavender wall"),
-        ("but_not", "a white table from above on teal floor"),
+        ("but_not_place", "a brown counter before a lavender wall"),
+        ("but_not_place", "a white table from above on teal floor"),
         ("between", "three eggs appear on a bare counter"),
         ("before", "a brown pancake turns black"),
         ("before", "a grey whisk moves from side to side"),
         ("part", "white lumps disappear from yellow batter"),
         ("reads", "the words “TURN IT ONCE”"),
-        ("while", "a brown counter before a lavender wall"),
-        ("where", "a brown counter before a pale yellow wall"),
+        ("while_place", "a brown counter before a lavender wall"),
+        ("where_text", "a brown counter before a pale yellow wall"),
     }
 
 

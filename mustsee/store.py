@@ -77,13 +77,19 @@ def refuse_special(path: str) -> None:
     """Raise UserError if a local path, or what it links to, is a pipe, a device or a socket: to
     open one may wait for ever, and to read one may never end.
     """
+    if kind := _special_kind(path):
+        raise UserError(f"{path!r} is {kind}: it is not read; give a file or a folder")
+
+
+def _special_kind(path: str) -> str | None:
+    """What a local path is that is neither a file nor a folder; None for these, or for nothing."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):  # whoever opens it says what is wrong
-        return
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        kind = SPECIAL_FILES.get(stat.S_IFMT(mode), "neither a file nor a folder")
-        raise UserError(f"{path!r} is {kind}: it is not read; give a file or a folder")
+        return None
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return None
+    return SPECIAL_FILES.get(stat.S_IFMT(mode), "neither a file nor a folder")
 
 
 def address_of(path: str, root: str) -> str:
@@ -121,6 +127,8 @@ def writable(path: str) -> str | None:
 
     Creates nothing that stays. Raises UserError for an address that cannot be parsed.
     """
+    if kind := _special_kind(path):
+        return f"it is {kind}"
     filesystem, place = resolve(path)
     name = f".mustsee-{uuid.uuid4().hex}"
     try:

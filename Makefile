@@ -98,16 +98,15 @@ check: .venv/test
 docs: .venv/docs
 	$(BIN)/zensical build --clean --strict
 
-# Without MUSTSEE_JUDGE_KEYS (or _FILE) a key for this session is made and shown. A Ray that it
+# Without MUSTSEE_JUDGE_KEYS (or _FILE) a key for this session is made, and shown when the judge answers. A Ray that it
 # starts keeps its files where only this user may enter; RAY_ADDRESS names one that is there.
 judge: .venv/demo
-	@echo "make judge: http://127.0.0.1:8000 answers after some 40 s (its page: /docs); Ctrl-C ends it"
-	@if [ -z "$$MUSTSEE_JUDGE_KEYS$$MUSTSEE_JUDGE_KEYS_FILE" ]; then \
-	  export MUSTSEE_JUDGE_KEYS=$$($(BIN)/python -c 'import secrets; print(secrets.token_hex(24))'); \
-	  echo "the key of this session: export KEY=$$MUSTSEE_JUDGE_KEYS"; \
+	@echo "make judge: starts http://127.0.0.1:8000 (its page: /docs) and says when it answers: 20 s to some minutes; Ctrl-C ends it"
+	@MADE=; if [ -z "$$MUSTSEE_JUDGE_KEYS$$MUSTSEE_JUDGE_KEYS_FILE" ]; then \
+	  MADE=$$($(BIN)/python -c 'import secrets; print(secrets.token_hex(24))'); export MUSTSEE_JUDGE_KEYS=$$MADE; \
 	fi; \
 	RAY_TMPDIR=$$($(BIN)/python -c 'from ray_jobs.runtime.cluster import show_judge_folder as show; show()') || exit 2; \
-	export RAY_TMPDIR; exec $(BIN)/serve run serve.judge:app
+	export RAY_TMPDIR; MADE_KEY=$$MADE $(BIN)/python -m serve.judge_ready http://127.0.0.1:8000 $$$$ & exec $(BIN)/serve run serve.judge:app
 
 # the image for CPUs; without a builder its steps in an empty Debian (as root, with debootstrap)
 image:

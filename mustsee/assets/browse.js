@@ -86,6 +86,13 @@ function start(index) {
     $("earlier").disabled = page === 0;
     $("later").disabled = last >= matches.length;
     $("pages").hidden = matches.length <= ROWS;
+    openAll(false);
+  }
+
+  // Opens or closes all questions on this page of the list.
+  function openAll(open) {
+    for (const item of $("rows").children) item.open = open;
+    $("open").textContent = open ? "close all" : "open all";
   }
 
   function draw(row) {
@@ -135,6 +142,7 @@ function start(index) {
   choices("fate", by.map((name) => "dropped by " + name), by.map((name) => "by " + name));
   for (const name of ["search", ...Object.keys(matchers)]) $(name).addEventListener("input", search);
   $("controls").addEventListener("submit", (event) => event.preventDefault());
+  $("open").addEventListener("click", () => openAll($("open").textContent === "open all"));
   for (const [id, step] of [["earlier", -1], ["later", 1]]) {
     $(id).addEventListener("click", () => { page += step; show(); $("browse").scrollIntoView(); });
   }

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
+from mustsee.calls.llm import is_rules
 from mustsee.calls.quota import Quota
 from mustsee.errors import MustseeError, UserError
 
@@ -232,6 +233,7 @@ def _summed(
 class UsageTotals:
     """The sums of all entries, in total and by prompt, model and stage.
 
+    `by_stage`: its seconds are those of models, for which a stage waits; rules are its own work.
     `instead`: calls by (model that answered, model that it replaced).
     """
 
@@ -245,7 +247,8 @@ class UsageTotals:
         self.total.add(entry)
         self.by_prompt.setdefault(entry.prompt, CallCounts()).add(entry)
         self.by_model.setdefault(entry.model, CallCounts()).add(entry)
-        self.by_stage.setdefault(entry.stage, CallCounts()).add(entry)
+        no_wait = replace(entry, seconds=0.0) if is_rules(entry.model) else entry
+        self.by_stage.setdefault(entry.stage, CallCounts()).add(no_wait)
         if entry.instead and entry.outcome in ("done", "cached"):
             self.instead[entry.model, entry.instead] += 1
 

@@ -16,7 +16,7 @@ from mustsee.stats import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
+    from rich.console import Group
 
 
 def certificates(questions: Iterable[Question], name: str = "certificate") -> list[Certificate]:
@@ -67,23 +67,27 @@ def _row(one: Certificate) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def table(certificates: Sequence[Certificate]) -> Table:
-    """Return the table of means with their intervals."""
+def table(certificates: Sequence[Certificate]) -> Group:
+    """Return the means with their intervals, and under them the numbers of questions and calls."""
+    from rich.console import Group
     from rich.table import Table
 
     summary = summarise(certificates)
-    rows = Table(title="temporal certificate", title_justify="left", box=None)
+    rows = Table(title="the shortest clip that suffices", title_justify="left", box=None)
     for name in ("", "mean", "95 % interval"):
         rows.add_column(name, justify="right" if name else "left")
     for name, value in summary.means.items():
         mean = cast(Estimate, value)
         interval = "-" if mean.low is None else f"{mean.low:.2f}-{mean.high:.2f}"
         rows.add_row(name, f"{mean.value:.2f}", interval)
-    rows.add_row("questions", str(summary.questions), "")
-    rows.add_row("without a certificate", str(summary.without), "")
-    rows.add_row("answered without the video", str(summary.blind), "")
-    rows.add_row("calls without an answer", str(summary.unanswered), "")
-    return rows
+    counts = Table(box=None, show_header=False)
+    counts.add_column("")
+    counts.add_column("", justify="right")
+    counts.add_row("questions", str(summary.questions))
+    counts.add_row("answered with none of the clips that were tried", str(summary.without))
+    counts.add_row("answered without the video", str(summary.blind))
+    counts.add_row("calls without an answer", str(summary.unanswered))
+    return Group(rows, counts) if summary.means else Group(counts)
 
 
 def histograms(certificates: Sequence[Certificate]) -> Figure:

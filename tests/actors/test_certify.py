@@ -1,18 +1,21 @@
 """The certificate of a question: the shortest clip that a model answers it from."""
 
+import io
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from actors.part import LlmConfig
 from actors.stages.certify import LOOKS, Certify
 from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.evaluate import certificate_show
 from mustsee.evaluate.answers import answers
-from mustsee.evaluate.certificate import CertificateSteps
+from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps
 from mustsee.records import Line, Span, Video
 from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.look_replies import OPEN, RIGHT, WRONG, OptionVerdict, say
@@ -150,3 +153,23 @@ def test_a_question_that_no_clip_answers_has_no_certificate(tmp_path: Path) -> N
     assert json.loads((tmp_path / "certificate.json").read_text())["without"] == 1
     assert certificate_show.draw(tmp_path, certificates) is None
     assert not (tmp_path / "pictures").exists()
+    shown = printed(certificates)
+    assert "mean" not in shown
+    assert "answered with none of the clips that were tried  1" in shown
+
+
+def test_counts_do_not_stand_under_the_head_mean() -> None:
+    clip = CertificateClip(span=Span(0.0, 4.0), fps=1.0, frames=4)
+    one = Certificate(
+        question_id="q", video_id="v", duration=8.0, clip=clip, most_wrong=3, calls=6, unanswered=0
+    )
+    means, counts = printed([one]).split("questions")
+    assert "mean" in means
+    assert [word for word in means.split() if "." in word] == ["4.00", "4.00", "0.75"]
+    assert "mean" not in counts
+
+
+def printed(certificates: Sequence[Certificate]) -> str:
+    shown = io.StringIO()
+    Console(width=100, file=shown).print(certificate_show.table(certificates))
+    return shown.getvalue()

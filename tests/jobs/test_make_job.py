@@ -97,6 +97,7 @@ def test_make_composes_questions_of_facts_and_computes_nothing_twice(tmp_path: P
     for question in rows(recut / "questions.parquet"):
         pairs.setdefault(question["group"], []).append(question)
     assert pairs
+    assert f"re-cut: {len(pairs)}, on " in done.stdout
     for one, other in pairs.values():
         assert (one["question"], one["options"]) == (other["question"], other["options"])
         assert one["answer"] != other["answer"]

@@ -29,12 +29,14 @@ def watched(places: int, **seconds: float) -> StageSeconds:
     return stage
 
 
-def usage_of(stage: str, calls: int, *, seconds: float, held: float = 0.0) -> UsageTotals:
+def usage_of(
+    stage: str, calls: int, *, seconds: float, held: float = 0.0, model: str = "m"
+) -> UsageTotals:
     usage = UsageTotals()
     for _ in range(calls):
         usage.add(
             CallOutcome(
-                outcome="done", model="m", prompt="p", stage=stage, usd=0.01, tokens_in=900,
+                outcome="done", model=model, prompt="p", stage=stage, usd=0.01, tokens_in=900,
                 tokens_out=100, seconds=seconds, held=held,
             )
         )  # fmt: skip
@@ -101,6 +103,14 @@ def test_a_stage_with_calls_waits_for_replies_or_limits(held: float, why: str) -
     llm = usage_of("ask", 300, seconds=10.0, held=held)
     pace = record(stages, llm=llm, watched={"ask": watched(1, full=7200.0)}).pace()
     assert pace["stages"]["ask"]["why"] == why
+
+
+def test_a_stage_whose_calls_rules_answer_waits_for_no_endpoint() -> None:
+    stages = {"ask": StageCounts(computed=10, seconds=3600.0, residence=3600.0)}
+    llm = usage_of("ask", 300, seconds=10.0, model="offline 0123")
+    pace = record(stages, llm=llm, watched={"ask": watched(1, full=7200.0)}).pace()
+    assert pace["stages"]["ask"]["why"] == "other stages wait for it"
+    assert llm.total.seconds == 3000.0
 
 
 def test_the_limits_of_an_endpoint_lower_the_ceiling() -> None:

@@ -141,6 +141,19 @@ def test_a_page_without_questions_points_at_the_videos(tmp_path: Path) -> None:
     assert 'id="videos"' in page
 
 
+def test_why_a_video_gave_no_question_stands_above_the_questions(tmp_path: Path) -> None:
+    small(tmp_path)
+    reasons = {f"v{n}": f"reason <{n}>" for n in range(7)}
+    store = Store(str(tmp_path / "store"))
+    page = write_report(tmp_path, {**RECORD, "without_questions": reasons}, store).read_text()
+    top = page.partition("<h2>Questions</h2>")[0]
+    assert "<b>v4</b>: reason &lt;4&gt;" in top
+    assert "v5" not in top
+    assert "and 2 more" in top
+    without_any = write_report(tmp_path, RECORD, store).read_text()
+    assert "Videos without a question" not in without_any
+
+
 def test_packed_text_is_escaped(tmp_path: Path) -> None:
     page = small(tmp_path).read_text()
     rendered = unpacked(page, "questions-0")

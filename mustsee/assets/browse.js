@@ -50,9 +50,11 @@ function start(index) {
   const rows = index.rows.map(([id, question, options, type, video, subsets, fate, repaired, undecided, frame], number) =>
     ({number, id, question, options, type, video, subsets, fate, repaired, undecided, frame}));
   const fate = (row) => index.fates[row.fate];
+  const passing = index.subsets.indexOf($("subset").dataset.passed);
+  const passed = (row) => !fate(row) && (passing < 0 || row.subsets.includes(passing));
   const matchers = {
     fate: (row, value) => ({
-      kept: !fate(row), dropped: fate(row), repaired: row.repaired, undecided: row.undecided,
+      passed: passed(row), kept: !fate(row), dropped: fate(row), repaired: row.repaired, undecided: row.undecided,
     })[value] ?? fate(row) === value.slice(3),  // "by NAME"
     type: (row, value) => row.type === Number(value),
     subset: (row, value) => row.subsets.includes(Number(value)),
@@ -104,8 +106,9 @@ function start(index) {
     item.querySelector(".asked").textContent = row.question;
     item.querySelector(".about").textContent = `${index.video_names[row.video][1]} · ${index.types[row.type]}`;
     const tag = item.querySelector(".tag");
-    tag.textContent = fate(row) ? "dropped by " + fate(row) : row.repaired ? "kept, repaired" : "kept";
-    tag.classList.add(fate(row) ? "no" : row.undecided ? "maybe" : "ok");
+    const verdict = passed(row) ? "passed" : "left out by a filter";
+    tag.textContent = fate(row) ? "dropped by " + fate(row) : row.repaired ? verdict + ", repaired" : verdict;
+    tag.classList.add(fate(row) ? "no" : row.undecided || !passed(row) ? "maybe" : "ok");
     item.addEventListener("toggle", () => {
       const body = item.querySelector(".body");
       if (item.open && !body.hasChildNodes()) fill(body, "questions", row.number);

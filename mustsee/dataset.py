@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import UserError, need
 from mustsee.layouts.detect import read
+from mustsee.parquet import read_parquet
 from mustsee.records import Question, Video
 
 if TYPE_CHECKING:
@@ -68,9 +69,8 @@ class Dataset:
         need("to_hf()", "mustsee[hf]", "datasets")
         import datasets
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        table = pq.read_table(Path(self.folder) / "questions.parquet")
+        table = read_parquet(Path(self.folder) / "questions.parquet")
         kept = {q.question_id for q in self.questions}
         standing = pa.array([name in kept for name in table["question_id"].to_pylist()])
         return datasets.Dataset(table.filter(standing))

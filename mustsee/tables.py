@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from mustsee.errors import UserError
+from mustsee.parquet import check_digests, open_parquet
 from mustsee.store import address_of, refuse_special, resolve
 
 BATCH_ROWS = 4096  # rows of a Parquet file that are in memory as plain values
@@ -42,22 +43,17 @@ def resolve_uri(row: dict[str, Any], source: str) -> dict[str, Any]:
     return row
 
 
-def parts(table: Path) -> list[Path]:
-    """Return the files of a local table: the file itself, or all in the folder of a large one."""
-    return sorted(table.glob("*.parquet")) if table.is_dir() else [table]
-
-
 def rows_of(filesystem: fs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
     """Return the rows of a table, unchanged. Empty cells of a `.csv` are None. Raises UserError."""
     suffix = suffix_of(path)
     if isinstance(filesystem, fs.LocalFileSystem):
         refuse_special(path)
+        if suffix == "parquet":
+            check_digests(Path(path).parent, Path(path).name)
     try:
         data = filesystem.open_input_file(path).read()
         if suffix == "parquet":
-            import pyarrow.parquet as pq
-
-            for batch in pq.ParquetFile(io.BytesIO(data)).iter_batches(BATCH_ROWS):
+            for batch in open_parquet(io.BytesIO(data)).iter_batches(BATCH_ROWS):
                 yield from batch.to_pylist()
             return
         text = data.decode("utf-8-sig")

@@ -18,6 +18,7 @@ from pyarrow import fs
 
 from mustsee.audit import page
 from mustsee.errors import UserError
+from mustsee.parquet import check_digests
 from mustsee.run.inputs import with_videos
 from mustsee.run.picture import draw_question
 from mustsee.run.report import write_report
@@ -52,6 +53,7 @@ class Report:
                 if file_type == fs.FileType.NotFound:
                     raise UserError(f"out={self.out!r} has no {file}: is it the folder of a run?")
                 fs.copy_files(f"{path}/{file}", str(folder / file), filesystem)
+            check_digests(folder)
             record = json.loads((folder / "run.json").read_text())
             store = Store(self._store(record))
             write_page = PAGES.get(record["recipe"], write_report)

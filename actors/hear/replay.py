@@ -16,12 +16,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pyarrow.parquet as pq
-
 from actors.part import Opened, RunContext
 from mustsee.errors import BadRow, UserError
 from mustsee.media import transcript
 from mustsee.media.sound import has_sound
+from mustsee.parquet import check_digests, read_parquet
 from mustsee.records import Video
 from mustsee.schemas import load
 
@@ -86,7 +85,8 @@ class RecordedTranscripts:
 
 def write_transcripts(run: str, path: str) -> None:
     """Write the transcripts of a run's recogniser, a video a row; times to the millisecond."""
-    table = pq.read_table(Path(run) / "videos.parquet", columns=["video_id", "digest", *COLUMNS])
+    check_digests(Path(run), "videos.parquet")
+    table = read_parquet(Path(run) / "videos.parquet", columns=["video_id", "digest", *COLUMNS])
     rows = [
         json.dumps(_rounded(row), ensure_ascii=False)
         for row in table.to_pylist()

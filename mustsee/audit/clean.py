@@ -11,6 +11,7 @@ from mustsee.layouts import QuestionFile, ours, table, tempcompass
 from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.columns import TableColumns
 from mustsee.papers import papers
+from mustsee.parquet import read_parquet, write_parquet
 from mustsee.records import Question
 
 NOTE = "Questions that failed an audit were left out (`python -m ray_jobs.audit`)."
@@ -58,17 +59,16 @@ def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) ->
     `ray_jobs.export layout=lmms_eval` makes one.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     kept = {q.question_id: q for q in questions if q.drop is None}
     tally = CardCounts()
     for question in questions:
         tally.count_made(question)
     for file in sorted(source.rglob("*.parquet")):
-        rows = pq.read_table(file)
+        rows = read_parquet(file)
         chosen = rows.filter(pa.array(n in kept for n in rows["question_id"].to_pylist()))
         (folder / "data").mkdir(parents=True, exist_ok=True)
-        pq.write_table(chosen, folder / "data" / file.name, compression="zstd")
+        write_parquet(chosen, folder / "data" / file.name)
         tally.by_split[file.stem] = 0
         for name in chosen["question_id"].to_pylist():
             tally.keep(kept[name], file.stem)

@@ -14,6 +14,7 @@ from mustsee.audit.measured import doubtful_sentences
 from mustsee.calls.llm import UNTESTED, untested_note
 from mustsee.evaluate.score_show import percent
 from mustsee.layouts import FileFault
+from mustsee.parquet import write_parquet
 from mustsee.stats import Difference, Estimate
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ MIN_AUDITED = 30
 def write(folder: Path, audited: Audit, about: Mapping[str, Any], seed: int = 0) -> None:
     """Write `audit.json` and `audit.parquet` (one row per question) into `folder`."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     worst_rows = [item_row(i) for i in list_worst(audited, MAX_WORST, seed)]
     sentences = {
@@ -48,7 +48,7 @@ def write(folder: Path, audited: Audit, about: Mapping[str, Any], seed: int = 0)
     )  # fmt: skip
     rows = [item_row(item) for item in audited.items]
     table = pa.Table.from_pylist(rows, schema=schema)
-    pq.write_table(table, folder / "audit.parquet", compression="zstd")
+    write_parquet(table, folder / "audit.parquet")
 
 
 def item_row(item: AuditedQuestion) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mustsee.evaluate.certificate import Certificate, summarise
 from mustsee.evaluate.drawing import new_figure, save_chart
+from mustsee.parquet import write_parquet
 from mustsee.records import Question
 from mustsee.schemas import load
 from mustsee.stats import Estimate
@@ -32,7 +33,6 @@ def certificates(questions: Iterable[Question], name: str = "certificate") -> li
 def write(folder: Path, certificates: Sequence[Certificate]) -> None:
     """Write `certificates.parquet` and `certificate.json` into `folder`."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     number, text = pa.float64(), pa.string()
     schema = pa.schema(
@@ -42,7 +42,7 @@ def write(folder: Path, certificates: Sequence[Certificate]) -> None:
             "most_wrong": pa.int64(), "calls": pa.int64(), "unanswered": pa.int64(),
         }.items()
     )  # fmt: skip
-    pq.write_table(
+    write_parquet(
         pa.Table.from_pylist([_row(c) for c in certificates], schema=schema),
         folder / "certificates.parquet",
     )

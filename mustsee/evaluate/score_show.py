@@ -17,6 +17,7 @@ from mustsee.evaluate.answers import answers
 from mustsee.evaluate.drawing import new_axes, save_chart
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.score import Comparison, EvaluationResults, ScoreGroup
+from mustsee.parquet import write_parquet
 from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
 
@@ -306,7 +307,6 @@ def draw(
 def write_replies(questions: Sequence[Question], path: Path) -> None:
     """Write one row per reply: its raw text, the rule that parsed it, and the option."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     rows = [
         {
@@ -325,7 +325,7 @@ def write_replies(questions: Sequence[Question], path: Path) -> None:
             "failed": text,
         }.items()
     )  # fmt: skip
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="zstd")
+    write_parquet(pa.Table.from_pylist(rows, schema=schema), path)
 
 
 def bars(one: EvaluationResults) -> Figure:

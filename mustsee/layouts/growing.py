@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from mustsee.parquet import parquet_writer
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -55,12 +57,10 @@ class Parquet(Generic[T]):
         group: int = ROW_GROUP_ROWS,
         compression: str = "zstd",
     ) -> None:
-        import pyarrow.parquet as pq
-
         path.parent.mkdir(parents=True, exist_ok=True)
         self.schema = table(()).schema
         self._table, self._group, self._rows = table, group, list[T]()
-        self._file = pq.ParquetWriter(path, self.schema, compression=compression)
+        self._file = parquet_writer(path, self.schema, compression)
         self._empty = True
 
     def add(self, row: T) -> None:

@@ -21,6 +21,7 @@ from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.growing import Parquet
 from mustsee.layouts.reading import Questions, by_id
 from mustsee.layouts.video_files import file_name
+from mustsee.parquet import write_parquet
 from mustsee.records import Question, Video
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ def write(
     `rows` are the videos; `videos`, one of `video_files.WAYS`, says whether to include their
     files. Returns a line that says where the files are.
     """
-    import pyarrow.parquet as pq
 
     path, card, tally = Path(path), card or Card(), CardCounts()
     videos_by_id, split = by_id(rows), splits(questions)
@@ -74,7 +74,7 @@ def write(
     columns = {name: file.schema for name, file in tables.items()}
     if known_videos:
         table = _videos(known_videos)
-        pq.write_table(table, path / "videos.parquet", compression="zstd")
+        write_parquet(table, path / "videos.parquet")
         columns["videos.parquet"] = table.schema
     names = video_files.include(known_videos, path, videos)
     included = bool(names) and videos != "none"

@@ -29,8 +29,9 @@ from mustsee.layouts.reading import (
     each_row,
 )
 from mustsee.layouts.ticks import apply_tick, read_ticks
+from mustsee.parquet import check_digests, parts
 from mustsee.records import Question, Video
-from mustsee.tables import parse_json, parts, resolve_uri
+from mustsee.tables import parse_json, resolve_uri
 
 VIDEOS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")
@@ -67,6 +68,8 @@ def open_streamed(path: Path) -> QuestionSource:
     """
     file = table_of(path)
     dataset = not file.exists()  # a folder of `layout=hf`, with video paths relative to it
+    if not dataset:
+        check_digests(file.parent, file.name, VIDEOS)
     files = _tables(path) if dataset else parts(file)
     scan = _scan(path, files)
     ticks = {} if dataset else read_ticks(file.parent)

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 import pyarrow as pa
 
 from mustsee.errors import UserError
+from mustsee.parquet import open_parquet
 from mustsee.records import Question, Video
 from mustsee.tables import csv_records, one_line_error, parse_json
 
@@ -282,9 +283,7 @@ def check_kind(path: Path) -> None:
 
 def _records(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
     if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(path) as table:
+        with open_parquet(path) as table:
             existing = table.schema_arrow.names
             read_columns = existing if columns is None else [c for c in columns if c in existing]
             for batch in table.iter_batches(BATCH_ROWS, columns=read_columns):

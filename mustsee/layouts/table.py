@@ -40,6 +40,7 @@ from mustsee.layouts.reading import (
     rows_of,
 )
 from mustsee.media.files import without_media_suffix
+from mustsee.parquet import write_parquet
 from mustsee.records import Question, Span, Video
 from mustsee.text import LETTERS
 
@@ -340,7 +341,7 @@ def write(
         import pyarrow.parquet as pq
 
         schema = pq.read_schema(file)
-        pq.write_table(pa.Table.from_pylist([dict(r) for r in kept_rows], schema=schema), target)
+        write_parquet(pa.Table.from_pylist([dict(r) for r in kept_rows], schema=schema), target)
     elif file.suffix == ".jsonl":
         lines = [json.dumps(r, ensure_ascii=False) + "\n" for r in kept_rows]
         target.write_text("".join(lines), encoding="utf-8")

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mustsee.errors import UserError
+from mustsee.parquet import check_digests
 from mustsee.raters import replies, training, videos
 from mustsee.raters.ballots import TRAINING, Ballots, CastVote, RatedItem
 from mustsee.raters.box import display_name
@@ -134,6 +135,7 @@ class RatingRun:
     def check(self) -> None:
         """Raise UserError for a folder that is not a run's, or for settings that do not fit."""
         complete_replacement(self.run_folder / "questions.parquet")
+        check_digests(self.run_folder, "questions.parquet", "videos.parquet")
         for file in ("questions.parquet", "videos.parquet"):
             if not (self.run_folder / file).exists():
                 raise UserError(

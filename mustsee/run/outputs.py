@@ -26,6 +26,7 @@ from pyarrow import fs
 
 from mustsee import schemas
 from mustsee.errors import ACCOUNT, MustseeError, UserError, hide_secrets
+from mustsee.parquet import DIGESTS, digests_of, parquet_writer
 from mustsee.records import Question, Video
 from mustsee.run import process_folders
 from mustsee.store import resolve, writable
@@ -139,7 +140,7 @@ def write_rows(
     """
     schema = rows.schema
     with (
-        pq.ParquetWriter(folder / "videos.parquet", schema, compression="zstd") as videos,
+        parquet_writer(folder / "videos.parquet", schema) as videos,
         contextlib.closing(_QuestionWriter(folder / "questions.parquet")) as questions,
     ):
         waiting, cast_tables = list[Question](), list[pa.Table]()
@@ -172,7 +173,7 @@ class _QuestionWriter:
         self._writer = self._open(path)
 
     def _open(self, path: Path) -> pq.ParquetWriter:
-        return pq.ParquetWriter(path, schemas.schema(Question), compression="zstd")
+        return parquet_writer(path, schemas.schema(Question))
 
     def add(self, group: Sequence[Question]) -> None:
         if self._groups == GROUPS_PER_FILE:
@@ -248,9 +249,9 @@ def publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
     """Let `write` fill a new folder, then move its files into `out`, one by one.
 
     On a local disk each entry is replaced by one rename; on an object store each file is one PUT.
-    The mapping that `write` returns becomes `run.json`, which is moved last: if it exists, so does
-    everything else. Raises MustseeError when the folder cannot be written; results in the store are
-    kept.
+    The mapping that `write` returns becomes `run.json`, with the digest of each table (`tables`).
+    It is moved last: if it exists, so does everything else. Raises MustseeError when the folder
+    cannot be written; results in the store are kept.
     """
     try:
         _publish(out, write)
@@ -270,7 +271,7 @@ def _publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
         ".new-" if local else "mustsee-out-", path if local else None
     )
     try:
-        record = write(fresh)
+        record = {**write(fresh), DIGESTS: digests_of(fresh)}
         text = hide_secrets(json.dumps(record, indent=2, ensure_ascii=False))
         (fresh / "run.json").write_text(text + "\n")
         entries = sorted(

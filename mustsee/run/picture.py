@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from PIL import Image, ImageDraw, ImageFont
 
 from mustsee import schemas
 from mustsee.calls.llm import UNTESTED, is_rules, untested_note
 from mustsee.errors import UserError
+from mustsee.parquet import read_parquet
 from mustsee.records import Keyframe, Question, Video
 from mustsee.run.best import FRAMES_PER_QUESTION, evidence_frames
 from mustsee.run.report import clock
@@ -53,7 +53,7 @@ def draw_question(folder: Path, store: Store, target: Path, question_id: str | N
 
 
 def _chosen(path: Path, question_id: str | None) -> Question:
-    questions = [schemas.load(Question, row) for row in pq.read_table(path).to_pylist()]
+    questions = [schemas.load(Question, row) for row in read_parquet(path).to_pylist()]
     if question_id is not None:
         candidates = [q for q in questions if q.question_id == question_id]
     else:
@@ -71,7 +71,7 @@ def _chosen(path: Path, question_id: str | None) -> Question:
 
 def _video(path: Path, video_id: str) -> Video:
     columns = ["video_id", "uri", "title", "duration", "start", "end", "lineage"]
-    rows = pq.read_table(path, columns=columns, filters=[("video_id", "=", video_id)])
+    rows = read_parquet(path, columns=columns, filters=[("video_id", "=", video_id)])
     return schemas.load(Video, rows.to_pylist()[0])
 
 

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mustsee import schemas, stats
+from mustsee.parquet import open_parquet, parquet_writer, parts
 from mustsee.records import Question, Video
 from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts
-from mustsee.tables import parts
 from mustsee.verify.guess_counts import GuessRule, count_guesses
 from mustsee.verify.meanings import FILTERS, name_with_meaning
 from mustsee.verify.sight import SAMPLED
@@ -61,7 +61,7 @@ class Tables:
     def videos_among(self, most: int, *columns: str) -> list[Video]:
         """Return at most `most` rows, evenly spread; other row groups are not read."""
         videos = list[Video]()
-        with pq.ParquetFile(self.folder / "videos.parquet") as file:
+        with open_parquet(self.folder / "videos.parquet") as file:
             available = _columns_of(file, (*VIDEO, *columns))
             step, begin = -(-file.metadata.num_rows // most) or 1, 0
             for group in range(file.num_row_groups):
@@ -79,7 +79,7 @@ class Tables:
     def _records(self, cls: type[T], name: str, columns: Sequence[str]) -> Iterator[T]:
         wanted = columns or schemas.schema(cls).names
         for part in parts(self.folder / name):
-            with pq.ParquetFile(part) as file:
+            with open_parquet(part) as file:
                 available = _columns_of(file, wanted)
                 for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=available):
                     for row in batch.to_pylist():
@@ -124,7 +124,7 @@ def write_problems(tables: Tables, path: Path) -> None:
         for v in tables.videos("problem")
         if v.problem is not None
     )
-    with pq.ParquetWriter(path, schemas.schema(ProblemRow), compression="zstd") as file:
+    with parquet_writer(path, schemas.schema(ProblemRow)) as file:
         while group := list(islice(failures, PROBLEMS_PER_GROUP)):
             file.write_table(schemas.table(group, ProblemRow))
 
@@ -285,7 +285,7 @@ def asked_models(tables: Tables) -> dict[str, tuple[str, ...]]:
     """Return the identities of models in the verdicts, by filter."""
     models_of = dict[str, dict[str, None]]()
     for part in parts(tables.folder / "questions.parquet"):
-        with pq.ParquetFile(part) as file:
+        with open_parquet(part) as file:
             leaves = [f"verdicts.list.element.{name}" for name in ("filter", "model")]
             for batch in file.iter_batches(columns=leaves):
                 verdicts: Any = batch["verdicts"].flatten()

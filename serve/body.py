@@ -15,6 +15,13 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 MAX_DRAINED_BYTES = 32_000_000  # bytes of a refused body that are still read and discarded
 
 
+def whole_number(text: str) -> int | None:
+    """Return the number of at most 12 decimal digits in an address, a header or a form; None for
+    any other text. `int` raises ValueError for thousands of digits.
+    """
+    return int(text) if len(text) <= 12 and text.isascii() and text.isdecimal() else None
+
+
 async def read(
     receive: Receive, limit: int, grew: Callable[[int], None] | None = None
 ) -> bytes | None:
@@ -113,4 +120,4 @@ class Arrivals:
             self._open.pop(client, None)
 
 
-__all__ = ["Arrivals", "Receive", "Scope", "Send", "read", "replay"]
+__all__ = ["Arrivals", "Receive", "Scope", "Send", "read", "replay", "whole_number"]

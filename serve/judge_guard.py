@@ -25,7 +25,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.requests import ClientDisconnect
 
 from mustsee.errors import UserError
-from serve.body import Arrivals, Receive, Scope, Send, replay
+from serve.body import Arrivals, Receive, Scope, Send, replay, whole_number
 from serve.judge_batch import Full
 
 log = logging.getLogger("mustsee.judge.access")
@@ -132,6 +132,7 @@ class LatencyGate:
     ) -> None:
         self._limits, self._sharing, self._clock = limits, sharing, clock
         self._inside, self._bytes, self._each = 0, 0, 0.0
+        self._each_of_trial = 0.0
         self._last_retry = 0.0  # time at which the last refused request may retry
         self._inside_of, self._bytes_of = Tally[str](), Tally[str]()
 
@@ -153,6 +154,16 @@ class LatencyGate:
         if seconds > patience:
             after = self._retry_after(size, seconds - patience / 2)
             raise Full("the judge has more work than it can do in time", after)
+
+    def note_trial(self, seconds: float) -> None:
+        """Take the seconds of a pair that was scored before the first request as the pace."""
+        self._each_of_trial = seconds / SMALL_BYTES
+
+    def seconds_alone(self, size: int) -> float:
+        """The expected seconds of a request of `size` bytes while there is no other one; 0 before
+        anything was scored.
+        """
+        return (size + SMALL_BYTES) * (self._each or self._each_of_trial)
 
     def _retry_after(self, size: int, least: float) -> float:
         """Seconds after which a refused request should retry."""
@@ -234,9 +245,11 @@ class JudgeGuard:
     complete.
     """
 
-    def __init__(self, app: Any, keys: Keys, limits: RequestLimits, metrics: Metrics) -> None:
+    def __init__(
+        self, app: Any, keys: Keys, limits: RequestLimits, metrics: Metrics, gate: LatencyGate
+    ) -> None:
         self.app, self.keys, self.limits, self.metrics = app, keys, limits, metrics
-        self._gate = LatencyGate(limits, sharing=len(keys.digests) > 1)
+        self._gate = gate
         self._arrivals = Arrivals(
             seconds=limits.arrival, count=MAX_ARRIVING_BODIES, size=ARRIVING_BYTES
         )
@@ -317,12 +330,12 @@ class JudgeGuard:
             if not self.keys.digests:
                 message = "this judge runs without keys and serves only loopback"
             return failure(401, message, {"WWW-Authenticate": "Bearer"})
-        length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length[:12]) > self.limits.body:
+        length = whole_number(headers.get("content-length", "0"))
+        if length is None or length > self.limits.body:
             return self._too_large()
         if _scores(scope):
             try:
-                self._gate.check(int(length), late, client)
+                self._gate.check(length, late, client)
             except Full as full:
                 return failure(429, str(full), full.headers)
         return None

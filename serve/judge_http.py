@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 from mustsee.errors import Transient
 from mustsee.judge.judge import JudgeItem, Score
 from serve.judge_batch import Full
-from serve.judge_guard import JudgeGuard, Keys, Metrics, RequestLimits, failure
+from serve.judge_guard import JudgeGuard, Keys, LatencyGate, Metrics, RequestLimits, failure
 from serve.judge_page import page
 from serve.judge_shapes import (
     ERRORS,
@@ -61,11 +61,12 @@ class Backend(Protocol):
 def create_app(backend: Backend, keys: Keys, limits: RequestLimits) -> FastAPI:
     """The app. Every route except `judge_guard.OPEN_PATHS` needs a bearer key."""
     app = FastAPI(title="Mustsee judge", version="1", docs_url=None, redoc_url=None)
-    metrics, start = Metrics(), Start(backend)
-    app.add_middleware(JudgeGuard, keys=keys, limits=limits, metrics=metrics)
+    metrics, gate = Metrics(), LatencyGate(limits, sharing=len(keys.digests) > 1)
+    start = Start(backend, gate)
+    app.add_middleware(JudgeGuard, keys=keys, limits=limits, metrics=metrics, gate=gate)
     _handle_errors(app)
     _add_checks(app, backend, limits, metrics, start)
-    judge = Routes(backend, limits, metrics, start)
+    judge = Routes(backend, limits, metrics, start, gate)
     options: dict[str, Any] = {"responses": ERRORS, "response_model_exclude_none": False}
     app.post("/v1/equivalence", response_model=VerdictReply, **options)(judge.equivalence)
     app.post("/v1/score", response_model=ScoreReply, **options)(judge.score)
@@ -110,11 +111,12 @@ def _handle_errors(app: FastAPI) -> None:
 class Start:
     """Tracks whether the judge has scored a pair since it was started.
 
-    Its address answers before models are loaded and programs compiled.
+    Its address answers before models are loaded and programs compiled. The `gate` learns the pace
+    from a second trial, which has to load and compile nothing.
     """
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend, self._scored = backend, False
+    def __init__(self, backend: Backend, gate: LatencyGate) -> None:
+        self._backend, self._gate, self._scored = backend, gate, False
         self._trial: asyncio.Task[str | None] | None = None
 
     async def find_fault(self, patience: float) -> str | None:
@@ -125,13 +127,21 @@ class Start:
         """
         if self._scored:
             return None
-        trial = self._trial = self._trial or asyncio.create_task(self._backend.ready())
+        trial = self._trial = self._trial or asyncio.create_task(self._try())
         await asyncio.wait([trial], timeout=patience)
         if not trial.done():
             return "the judge is starting: its model has not scored anything yet"
         self._trial = None
         fault = str(trial.exception()) if trial.exception() else trial.result()
         self._scored = fault is None
+        return fault
+
+    async def _try(self) -> str | None:
+        fault = await self._backend.ready()
+        if fault is None:
+            began = time.perf_counter()
+            fault = await self._backend.ready()
+            self._gate.note_trial(time.perf_counter() - began)
         return fault
 
 
@@ -176,9 +186,15 @@ class Routes:
     """The scoring routes over a backend."""
 
     def __init__(
-        self, backend: Backend, limits: RequestLimits, metrics: Metrics, start: Start
+        self,
+        backend: Backend,
+        limits: RequestLimits,
+        metrics: Metrics,
+        start: Start,
+        gate: LatencyGate,
     ) -> None:
-        self.backend, self.limits, self.metrics, self._start = backend, limits, metrics, start
+        self.backend, self.limits, self.metrics = backend, limits, metrics
+        self._start, self._gate = start, gate
 
     async def equivalence(self, request: Request, body: VerdictRequest) -> dict[str, Any]:
         """Is each candidate as good an answer as (one of) its references?"""
@@ -271,6 +287,7 @@ class Routes:
         request.state.items = len(items)
         errors = [self._too_long(item) for item in items]
         judged = [item for item, error in zip(items, errors, strict=True) if error is None]
+        self._refuse_too_much(judged)
         async with asyncio.timeout(self.limits.seconds):
             scored = iter(await self.backend.score(judged, threshold) if judged else [])
         scores = [next(scored) if error is None else Score(error=error) for error in errors]
@@ -279,6 +296,22 @@ class Routes:
             self.metrics.items.labels(outcome).inc()
         self.metrics.tokens.inc(sum(score.prompt_tokens for score in scores))
         return scores
+
+    def _refuse_too_much(self, items: list[JudgeItem]) -> None:
+        """Raise HTTPException 413 for items that cannot all be scored in the time of a request. A
+        single one is always tried, so that a pace that was measured too low mends itself.
+        """
+        texts = [t for i in items for t in (i.question, i.candidate, *i.references)]
+        size = sum(len(text.encode()) for text in texts)
+        seconds, limit = self._gate.seconds_alone(size), self.limits.seconds
+        if len(items) > 1 and seconds > limit:
+            fewer = max(1, int(len(items) * limit / seconds / 2))
+            raise HTTPException(
+                413,
+                f"{len(items)} items with {size} bytes of text take about {seconds:.0f} s at this "
+                f"judge's pace, and a request has {limit:g} s: send at most {fewer} such items at "
+                "a time",
+            )
 
     def _too_long(self, item: JudgeItem) -> str | None:
         limit = self.limits.characters

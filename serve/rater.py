@@ -28,6 +28,7 @@ from starlette.routing import Route
 from mustsee.errors import MustseeError, Transient
 from mustsee.raters.ballots import TRAINING, Ballots, CastVote, hash_token
 from mustsee.raters.results import RatingResults
+from serve.body import whole_number
 from serve.media import media
 from serve.rater_guard import RaterGuard, RequestRate
 from serve.rater_show import Tasks, answer_text, clock
@@ -69,7 +70,7 @@ def create_app(desk: RatingDesk) -> Starlette:
             Route("/vote", page.vote, methods=["POST"]),
             Route("/feedback/{question:path}", page.feedback),
             Route("/video/{key}", page.video),
-            Route("/video/{key}/{number:int}", page.clip),
+            Route("/video/{key}/{number}", page.clip),
             Route("/results", page.results),
             Route("/board", page.board),
             Route("/board/{key}", page.enter_board),
@@ -190,8 +191,11 @@ class _Pages:
         if isinstance(allowed, Response):
             return allowed
         video, fps = allowed
+        number = whole_number(request.path_params["number"])
+        if number is None:
+            return _plain("there is no such clip", 404)
         try:
-            path = self._tasks.served.clip(video.key, request.path_params["number"], fps)
+            path = self._tasks.served.clip(video.key, number, fps)
         except MustseeError as error:
             return _plain(f"this clip cannot be shown: {type(error).__name__}", 422)
         return media(request, path) if path else _plain("there is no such clip", 404)
@@ -306,10 +310,10 @@ class _Pages:
             sent, csrf(token).encode()
         ):
             return _plain("this form does not come from your page: load the page again", 403)
-        name, step = given.pop("item", ""), given.pop("step", "0")
-        if name not in self._tasks.items or not step.isdecimal():
+        name, step = given.pop("item", ""), whole_number(given.pop("step", "0"))
+        if name not in self._tasks.items or step is None:
             return _plain("there is no such question", 404)
-        return await run_in_threadpool(then, request, rater, name, int(step), given)
+        return await run_in_threadpool(then, request, rater, name, step, given)
 
     def _draft(
         self, request: Request, rater: str, name: str, step: int, given: dict[str, str]

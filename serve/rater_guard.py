@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 
 from serve.body import Receive, Scope, Send, read, replay
 
@@ -51,6 +52,18 @@ class RequestRate:
             self._counts[who] += 1
             self._passed.append((now, who))
             return True
+
+
+def is_foreign(request: Request) -> bool:
+    """Whether the browser says that a page of another site, or of another port, sent the request.
+
+    Browsers send Sec-Fetch-Site only to https and loopback addresses, Origin to the others too.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    return origin is not None and origin.partition("://")[2] != request.headers.get("host")
 
 
 class RaterGuard:

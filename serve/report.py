@@ -25,8 +25,9 @@ from starlette.routing import Route
 from mustsee.errors import MustseeError
 from mustsee.layouts.ticks import Tick, append_tick, read_ticks
 from mustsee.records import Video
+from serve.body import whole_number
 from serve.media import media
-from serve.rater_guard import POLICY, RaterGuard, RequestRate
+from serve.rater_guard import POLICY, RaterGuard, RequestRate, is_foreign
 from serve.rater_video import STEP_S, ServedVideos, visible_span
 
 HERE = Path(__file__).parent
@@ -35,6 +36,10 @@ STATIC = {
     "video.js": HERE / "rater_page/video.js",
 }  # fmt: skip
 COOKIE = "mustsee_report"
+# What a body that is no tick raises; RecursionError: it is nested too deeply.
+TICK_FAULTS = (
+    ValueError, LookupError, TypeError, AttributeError, RecursionError, MustseeError
+)  # fmt: skip
 # The content policy in the page, which allows only its script, by hash.
 PAGE_POLICY = re.compile(
     r"""<meta http-equiv="Content-Security-Policy" content="[^"]*?('sha256-[^']+')[^"]*">"""
@@ -73,7 +78,7 @@ def create_app(report: ReportApp) -> Starlette:
             Route("/", pages.report),
             Route("/videos", pages.video_facts),
             Route("/video/{key}", pages.video),
-            Route("/video/{key}/{number:int}", pages.clip),
+            Route("/video/{key}/{number}", pages.clip),
             Route("/ticks", pages.ticks),
             Route("/ticks", pages.take_tick, methods=["POST"]),
             Route("/page/{name}", pages.static),
@@ -136,8 +141,11 @@ class _Pages:
         """An encoded clip of a video that browsers do not play."""
         if refused := self._refused(request):
             return refused
+        number = whole_number(request.path_params["number"])
+        if number is None:
+            return _plain("there is no such clip", 404)
         try:
-            path = self._served.clip(request.path_params["key"], request.path_params["number"])
+            path = self._served.clip(request.path_params["key"], number)
         except MustseeError as error:
             return _plain(f"this clip cannot be shown: {type(error).__name__}", 422)
         return media(request, path) if path else _plain("there is no such clip", 404)
@@ -153,10 +161,12 @@ class _Pages:
 
     async def take_tick(self, request: Request) -> Response:
         """Keep a tick `{question, verdict, reason}`, with `words` and `options` where the verdict
-        is "edit". The cookie is not sent from other sites.
+        is "edit". Only the page itself may send one.
         """
         if refused := self._refused(request):
             return refused
+        if is_foreign(request):
+            return _plain("this tick does not come from the page: load the page again", 403)
         try:
             given = await request.json()
             tick = Tick(
@@ -167,7 +177,7 @@ class _Pages:
                 question=_one_line(given.get("words", "")),
                 options=[_one_line(option) for option in given.get("options", ())],
             )
-        except (ValueError, LookupError, TypeError, AttributeError, MustseeError) as error:
+        except TICK_FAULTS as error:
             return _plain(f"this is no tick: {error}", 422)
         if self._report.folder is None or tick.question_id not in self._report.questions:
             return _plain("there is no such question", 404)

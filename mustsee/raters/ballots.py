@@ -8,6 +8,7 @@ seconds since 1970.
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -167,9 +168,9 @@ class Ballots:
         Existing items stay, and `items` is then ignored. Returns the box's items. Raises UserError
         for a database with other tables.
         """
-        create_tables(self._base, self.where)
         if not is_address(self.where):
-            Path(self.where).chmod(0o600)
+            _keep_private(Path(self.where))
+        create_tables(self._base, self.where)
         with self._transaction() as base:
             if items and not base.execute(select(ITEM.c.name).limit(1)).first():
                 rows = [
@@ -444,6 +445,20 @@ class Ballots:
     def _renew_lease(self, base: Connection, item: str, rater: str, now: float) -> None:
         until = {"until": now + self.lease}
         put(base, LEASE, row_key(item, rater), until, {"opened": now})
+
+
+def _keep_private(path: Path) -> None:
+    """Let only its owner read the file of a box, made if it is not there, and those beside it.
+
+    SQLite gives `-wal` and `-shm` the mode that the file has when it opens it.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    except OSError:
+        return  # Opening it as a database says what is wrong.
+    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+        if file.exists():
+            file.chmod(0o600)
 
 
 def _as_votes(rows: Sequence[Any]) -> list[CastVote]:

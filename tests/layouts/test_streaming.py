@@ -129,7 +129,10 @@ def test_a_table_is_written_in_row_groups(tmp_path: Path) -> None:
             for one in questions[:few]:
                 table.add(one)
         pq.write_table(
-            schemas.questions_table(questions[:few]), tmp_path / "whole", compression="zstd"
+            schemas.questions_table(questions[:few]),
+            tmp_path / "whole",
+            compression="zstd",
+            write_page_checksum=True,
         )
         assert (tmp_path / "grown").read_bytes() == (tmp_path / "whole").read_bytes()
 

@@ -7,6 +7,7 @@ wording, category (the heading), a cleared box, new lines.
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 import re
 from collections import Counter
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from mustsee.errors import Unparsed, UserError
+from mustsee.parquet import open_parquet, write_parquet
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import fields
 from mustsee.replies.forms import Form, form, list_of, object_with, one_of, record, words
@@ -280,7 +282,6 @@ def write_templates(
     templates: Sequence[Template], folder: str | Path, clusters: Sequence[QuestionCluster] = ()
 ) -> None:
     """Write `templates.parquet` and `templates.md` into a local folder."""
-    import pyarrow.parquet as pq
 
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
@@ -288,9 +289,7 @@ def write_templates(
     text, number = pa.string(), pa.int64()
     kinds = {"template_id": text, "name": text, "prototype": text, "category": text, "kind": text,
              "cluster": number, "members": number}  # fmt: skip
-    pq.write_table(
-        pa.Table.from_pylist(rows, pa.schema(kinds.items())), place / "templates.parquet"
-    )
+    write_parquet(pa.Table.from_pylist(rows, pa.schema(kinds.items())), place / "templates.parquet")
     (place / "templates.md").write_text(to_markdown(templates, clusters))
 
 
@@ -306,9 +305,8 @@ def read_templates(path: str | Path, *, kind: str = "reasoning") -> list[Templat
         if place.endswith(".md"):
             templates = from_markdown(data.decode(), kind=kind, where=place)
         else:
-            import pyarrow.parquet as pq
-
-            templates = [_loaded(row) for row in pq.read_table(pa.BufferReader(data)).to_pylist()]
+            rows = open_parquet(io.BytesIO(data)).read().to_pylist()
+            templates = [_loaded(row) for row in rows]
     except (OSError, KeyError, ValueError) as error:
         raise UserError(f"cannot read the templates {str(path)!r}: {error}") from error
     if not templates:

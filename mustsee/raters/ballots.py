@@ -8,7 +8,6 @@ seconds since 1970.
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -43,6 +42,7 @@ from mustsee.raters.box import (
     database,
     has_items,
     is_address,
+    keep_private,
     put,
     report_unreachable,
 )
@@ -169,7 +169,7 @@ class Ballots:
         for a database with other tables.
         """
         if not is_address(self.where):
-            _keep_private(Path(self.where))
+            keep_private(Path(self.where))
         create_tables(self._base, self.where)
         with self._transaction() as base:
             if items and not base.execute(select(ITEM.c.name).limit(1)).first():
@@ -445,20 +445,6 @@ class Ballots:
     def _renew_lease(self, base: Connection, item: str, rater: str, now: float) -> None:
         until = {"until": now + self.lease}
         put(base, LEASE, row_key(item, rater), until, {"opened": now})
-
-
-def _keep_private(path: Path) -> None:
-    """Let only its owner read the file of a box, made if it is not there, and those beside it.
-
-    SQLite gives `-wal` and `-shm` the mode that the file has when it opens it.
-    """
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-    except OSError:
-        return  # Opening it as a database says what is wrong.
-    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
-        if file.exists():
-            file.chmod(0o600)
 
 
 def _as_votes(rows: Sequence[Any]) -> list[CastVote]:

@@ -7,6 +7,7 @@ stored; without one, libpq reads PGPASSWORD and ~/.pgpass.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -128,6 +129,20 @@ def database(where: str | Path) -> Engine:
         raise UserError(
             f"votes={display_name(where)} needs a driver: pip install 'mustsee[postgresql]'"
         ) from None
+
+
+def keep_private(path: Path) -> None:
+    """Let only its owner read the file of a box, made if it is not there, and those beside it.
+
+    SQLite gives `-wal` and `-shm` the mode that the file has when it opens it.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    except OSError:
+        return  # Opening it as a database says what is wrong.
+    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+        if file.exists():
+            file.chmod(0o600)
 
 
 def create_tables(base: Engine, where: str | Path) -> None:

@@ -59,7 +59,18 @@ def test_only_the_owner_may_read_the_file_and_it_holds_no_token(tmp_path: Path) 
     raw = b"".join(p.read_bytes() for p in tmp_path.iterdir())
     assert b"ana" in raw
     assert token.encode() not in raw
-    assert (tmp_path / "votes.sqlite").stat().st_mode & 0o077 == 0
+    for end in ("", "-wal", "-shm"):
+        assert (tmp_path / f"votes.sqlite{end}").stat().st_mode & 0o077 == 0, end
+
+
+def test_a_box_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    files = [tmp_path / f"votes.sqlite{end}" for end in ("", "-wal", "-shm")]
+    box = Ballots(where=files[0])
+    box.open([rated_item("q1")])
+    for file in files:
+        file.chmod(0o644)
+    Ballots(where=files[0]).open()
+    assert [file.stat().st_mode & 0o077 for file in files] == [0, 0, 0]
 
 
 def test_items_are_leased_in_order_while_they_have_places(box: Ballots) -> None:

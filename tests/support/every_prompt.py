@@ -16,6 +16,7 @@ from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
 from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
+from mustsee.calls.request_tally import RequestTally
 from mustsee.enrich.traces import Traces, add_trace
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
@@ -31,6 +32,7 @@ from mustsee.facts.select import Chosen
 from mustsee.facts.settings import MODEL_KINDS
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
+from mustsee.facts.unread import StepTally
 from mustsee.facts.weigh import weigh_group
 from mustsee.facts.wording import read_back, word_questions
 from mustsee.judge.points import grade_points
@@ -198,7 +200,8 @@ async def _deep(asker: RecordingAsker) -> None:
     table = TruthTable(facts=facts, moments=moments, scenes=(0,) * 10)
     frames: Any = verifier.Stills(video)
     rules, points = ClaimRules(), PointRules()
-    claims = await list_claims(video, table, asker, frames, rules, ignore_count, seed=0)
+    tally = StepTally(RequestTally(), ignore_count)
+    claims = await list_claims(video, table, asker, frames, rules, tally, seed=0)
     weighed = (claims[0], replace(claims[1], altered=()))
     await weigh_group(video, table, weighed, asker, frames, rules, seed=0)
     statements = make_statements(table, claims[:1])
@@ -208,7 +211,7 @@ async def _deep(asker: RecordingAsker) -> None:
     asked = [replace(DEEP, evidence=(Span(1.0, 3.0),)), compose_open(draft, video, BY)]
     others = [replace(DEEP, question_id="o", question=CHOICE, options=OPTIONS)]
     await answer_blind(asked, others, asker, seed=0)
-    await answer_seen(asked, video, asker, frames, points, ignore_count, seed=0)
+    await answer_seen(asked, video, asker, frames, points, tally, seed=0)
     stem = Stem(
         form="after", question=f"Which of these happens next after {PHRASES[0]}?",
         question_type="Other", answer=PHRASES[1], evidence=(Span(10.0, 23.0),),

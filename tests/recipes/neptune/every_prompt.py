@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mustsee.calls.request_tally import RequestTally
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.recipes.neptune.people import perceive_people
 from mustsee.recipes.neptune.settings import WholeSettings
@@ -26,4 +27,4 @@ async def ask_all(asker: RecordingAsker) -> None:
     await whole(long, asker, WholeSettings(see=Condition()))
     await whole(long, asker, WholeSettings(see=Condition(), prompt="neptune/script"))
     keyframes = tuple(Keyframe(time=float(n), shot=n, jpeg=b"1") for n in range(3))
-    await perceive_people(replace(long, keyframes=keyframes), asker, frames=2)
+    await perceive_people(replace(long, keyframes=keyframes), asker, RequestTally(), frames=2)

@@ -305,7 +305,9 @@ class Look:
         if first is None:
             raise BadRow(f"no frame of {video.uri!r} can be decoded")
         shortest = self.shots.shortest if self.shots else 0.0
-        end = shown_until(end, _end(video))
+        if shown_until(end, _end(video)) > end:  # or the row claims more than the file has
+            own = dataclasses.replace(video, duration=None)
+            end = shown_until(end, min(_end(video), _end(own)))
         shots = shots_between(first, cuts, end, shortest)
         keyframes = list[Keyframe]()
         for keyframe in number_shots(kept, shots):

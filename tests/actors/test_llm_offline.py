@@ -14,7 +14,6 @@ from mustsee.calls.llm import Message, Request
 from mustsee.errors import BadRow, UserError
 from mustsee.prompts import ROOT
 
-
 # Claims and open questions, and the wording of composed ones, are asked of models alone.
 MODELS_ONLY = {
     f"facts/{name}"

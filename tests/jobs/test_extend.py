@@ -152,7 +152,7 @@ def test_a_captioner_and_two_filters_work_in_a_job(project: Path, tmp_path: Path
     run(
         project, "-m", "ray_jobs.make", f"videos={videos}", f"out={out}",
         "caption=light", "caption.dark=0.4", "filters=video", "filters.static=null",
-        "filters.talking_head=null", "filters.dark.below=0.6", "vet.filters.wordy.max_letters=70",
+        "filters.talking_head=null", "filters.dark.below=0.6", "vet.filters.wordy.max_letters=50",
     )  # fmt: skip
     rows = {v["video_id"]: v for v in pq.read_table(out / "videos.parquet").to_pylist()}
     assert rows["lighthouse"]["drop"].startswith("dark: ")
@@ -161,8 +161,8 @@ def test_a_captioner_and_two_filters_work_in_a_job(project: Path, tmp_path: Path
     questions = pq.read_table(out / "questions.parquet").to_pylist()
     wordy = [q for q in questions if (q["drop"] or "").startswith("wordy: ")]
     assert wordy
-    assert all(len(q["question"]) > 70 for q in wordy)
-    assert all(len(q["question"]) <= 70 for q in questions if q["drop"] is None)
+    assert all(len(q["question"]) > 50 for q in wordy)
+    assert all(len(q["question"]) <= 50 for q in questions if q["drop"] is None)
     funnel = json.loads((out / "run.json").read_text())["funnel"]
     assert next(s for s in funnel if s["stage"] == "look")["dropped"] == {"dark": 1}
 

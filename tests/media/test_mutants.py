@@ -5,6 +5,7 @@ fills the memory. `python -m tests.support.mutants 1000` tries more.
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -45,13 +46,15 @@ def test_an_undamaged_file_of_each_kind_is_used(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_reader_that_dies_or_hangs_is_restarted(tmp_path: Path) -> None:
     pipe = tmp_path / "endless.srt"
-    os.mkfifo(pipe)  # Opening it waits for a writer.
+    os.mkfifo(pipe)  # It is refused: opening it would wait for a writer.
     reader = mutants.Reader(seconds=4)
     try:
         fine = tmp_path / "fine.srt"
         fine.write_text(mutants.TEXTS["plain.srt"])
         assert reader.read("fine", fine).outcome == "used"
-        assert reader.read("endless", pipe).outcome == "too long"
+        assert reader.read("endless", pipe).outcome == "problem"
+        os.kill(reader.child.pid, signal.SIGSTOP)
+        assert reader.read("stopped", fine).outcome == "too long"
         assert reader.read("fine", fine).outcome == "used"
     finally:
         reader.close()

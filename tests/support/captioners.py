@@ -43,7 +43,8 @@ ROWS = (
 
 def check_captioner(part: Part, caption: Rows) -> None:
     """Caption rows with keyframes, without any and with a damaged one, and assert the contract: a
-    captioner changes `captions` alone, sorted by time; a row without keyframes gets none; a damaged
+    captioner changes `captions` (and `requests`) alone, sorted by time; a row without keyframes
+    gets none; a damaged
     keyframe raises BadRow or is skipped; a row gets the same captions alone and among others.
     """
     results = caption(*ROWS)
@@ -52,7 +53,7 @@ def check_captioner(part: Part, caption: Rows) -> None:
         if isinstance(captioned, BadRow) and row.video_id == "bad":
             continue
         assert not isinstance(captioned, BaseException), captioned
-        assert dataclasses.replace(captioned, captions=row.captions) == row
+        assert dataclasses.replace(captioned, captions=row.captions, requests=row.requests) == row
         times = [keyframe.time for keyframe in row.keyframes or ()]
         assert {c.time for c in captioned.captions} <= set(times)
         assert [c.time for c in captioned.captions] == sorted(c.time for c in captioned.captions)

@@ -326,16 +326,16 @@ class Reader:
 
     def __init__(self, seconds: float = SECONDS, work: Callable[[Path], None] = through) -> None:
         self._seconds, self._work = seconds, work
-        self._child: Any = None
+        self.child: Any = None
 
     def read(self, name: str, path: Path, seconds: float | None = None) -> Read:
         """Read a file. `seconds` replaces the reader's limit; the first file waits for imports."""
         most = seconds or self._seconds
-        if self._child is None:
+        if self.child is None:
             context = multiprocessing.get_context("spawn")
             self._pipe, theirs = context.Pipe()
-            self._child = context.Process(target=_child, args=(theirs, self._work), daemon=True)
-            self._child.start()
+            self.child = context.Process(target=_child, args=(theirs, self._work), daemon=True)
+            self.child.start()
             theirs.close()
         self._pipe.send(str(path))
         result, lost = None, self._pipe.poll(PATIENCE * most)
@@ -353,11 +353,11 @@ class Reader:
         return read
 
     def close(self) -> None:
-        if self._child is not None:
-            self._child.kill()
-            self._child.join()
+        if self.child is not None:
+            self.child.kill()
+            self.child.join()
             self._pipe.close()
-            self._child = None
+            self.child = None
 
 
 def read_all(wanted: Sequence[str], folder: Path) -> list[Read]:

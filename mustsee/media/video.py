@@ -266,6 +266,7 @@ class VideoStream:
         decode = self.stream.codec_context.decode
         base, step = self.base, 1 / (self.fps or 25.0)
         aspect, time, turn, is_mirrored = self.aspect, None, None, False
+        may_turn = self.is_mpeg_stream  # parts of a joined stream have matrices of their own
         read = self.packets(self.stream)
         if keyframe is not None:
             read = _from_keyframe(read, keyframe)
@@ -291,7 +292,9 @@ class VideoStream:
                     time = stamp_time if time is None or stamp_time > time else time + step / 1000
                 else:
                     time = 0.0 if time is None else time + step
-                if turn is None or frame.key_frame:
+                # Side data keeps its frame in memory until the next collection of cycles, so it is
+                # read again only where it may change.
+                if turn is None or (frame.key_frame and (turn or is_mirrored or may_turn)):
                     turn, is_mirrored = orientation(frame)
                 shown = mirror(frame) if is_mirrored else frame
                 yield TimedFrame(max(time, 0.0), shown, turn, aspect, is_mirrored)

@@ -134,7 +134,7 @@ def _in_own_folders(
             moved = {"out": in_folder(out, own), "store": config.get("store")}
             given = [o for o in points[which] if o.partition("=")[0] not in moved]
             added = [
-                f"{key}={_quoted(str(value))}" for key, value in moved.items() if value is not None
+                f"{key}={_quoted(value)}" for key, value in moved.items() if value is not None
             ]
             apart[which] = _named(which, compose, name, [*given, *added])
     folders = [config.out for config in apart.values() if config.get("out") is not None]
@@ -146,8 +146,10 @@ def _in_own_folders(
     return apart
 
 
-def _quoted(value: str) -> str:
-    """A value as a quoted text of Hydra's grammar."""
+def _quoted(value: object) -> str:
+    """A value in Hydra's grammar: a text in quotes, any other, which is refused later, as it is."""
+    if not isinstance(value, str):
+        return str(value)
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

@@ -28,7 +28,7 @@ REFUSED = {
     "empty": {"choices": [{"message": {**MESSAGE, "content": ""}, "finish_reason": "stop"}]},
     "no choice": {"choices": []},
     "filtered": {"choices": [{"message": MESSAGE, "finish_reason": "content_filter"}]},
-    "an error": {"error": {"message": "overloaded"}},
+    "an error": {"error": {"message": "the model crashed"}},
     "no message": {"choices": [{"finish_reason": "stop"}]},
 }
 pytestmark = pytest.mark.usefixtures("key")

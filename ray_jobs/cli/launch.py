@@ -133,9 +133,7 @@ def _in_own_folders(
             own = re.sub(r"[^\w.]+", "-", short).strip("-")
             moved = {"out": in_folder(out, own), "store": config.get("store")}
             given = [o for o in points[which] if o.partition("=")[0] not in moved]
-            added = [
-                f"{key}={_quoted(value)}" for key, value in moved.items() if value is not None
-            ]
+            added = [f"{key}={_quoted(value)}" for key, value in moved.items() if value is not None]
             apart[which] = _named(which, compose, name, [*given, *added])
     folders = [config.out for config in apart.values() if config.get("out") is not None]
     if len(set(folders)) < len(folders):

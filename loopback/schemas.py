@@ -132,6 +132,13 @@ def _lines(text: str, parts: Schema) -> dict[str, Any]:
         elif part["type"] == "object":
             verdict, _, rest = value.partition(" ")
             result[name] = {"verdict": verdict or "OPEN", "spans": _spans(rest)}
+        elif part["type"] == "number":
+            found = re.search(r"-?\d+(?:\.\d+)?", value)
+            result[name] = float(found[0]) if found else 0.0
+        elif part["items"]["type"] == "integer":
+            result[name] = [int(number) for number in re.findall(r"\d+", value)]
+        elif words := [word for word in part["items"].get("enum", ()) if len(word) > 1]:
+            result[name] = re.findall("|".join(map(re.escape, words)), value)
         elif part["items"]["type"] == "string":
             result[name] = re.findall(r"[A-Z]", value)
         else:

@@ -37,6 +37,7 @@ from mustsee.layouts.reading import first
 from mustsee.records import Question, Verdict
 from mustsee.run.tables import Tables
 from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.probed_servers import EvaluatedProbe, evaluated_probes
 from ray_jobs.runtime.question_rows import rows_of
 from ray_jobs.runtime.run import JobSettings
 
@@ -54,6 +55,7 @@ class Evaluate:
     probe: Part
     hear: Part
     answer: Part
+    server_probe: str | None
     metrics: Sequence[str]
     choice_metrics: Sequence[str]
     grade: GradeReplies
@@ -67,6 +69,7 @@ class Evaluate:
             judged = self.answer.open_ended or False in kinds
             self.grade.check_grader_differs(self.answer.llm, rubrics=True in kinds, judged=judged)
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
+        probes = evaluated_probes(self.answer, self.server_probe, self.run.store)
         others = [earlier(folder) for folder in self.against]
         answerer = self.answer if isinstance(self.answer, Answerer) else None
         graded = (answerer and answerer.open_ended) or _has_open_questions(reading)
@@ -79,10 +82,12 @@ class Evaluate:
             run.stage("answer", self.answer)
             if graded:
                 run.stage("grade", self.grade)
+            for probe in probes:
+                probe.show_warnings()
             scores: dict[str, Any] = {}
             return run.publish(
                 files=lambda folder, tables: self.report(
-                    folder, tables, reading, others, open_metrics, choice_metrics, scores
+                    folder, tables, reading, others, open_metrics, choice_metrics, scores, probes
                 ),
                 extra=lambda _: {"scores": scores},
                 measures=True,
@@ -97,6 +102,7 @@ class Evaluate:
         open_metrics: Mapping[str, OpenMetric],
         choice_metrics: Mapping[str, OpenMetric],
         scores: dict[str, Any],
+        probes: Sequence[EvaluatedProbe],
     ) -> list[RenderableType]:
         """Score the replies and write the results, and set the `scores` of the page; returns the
         last lines of the summary.
@@ -124,6 +130,7 @@ class Evaluate:
             "frames": self.answer.frames if isinstance(self.answer, Answerer) else None,
             "findings": [f.plain() for f in reading.findings],
             "thresholds": [schemas.dump(row) for row in thresholds],
+            "server_probes": [probe.write(folder) for probe in probes],
         }
         record = score_show.write(folder, results, mine, compared, about=description)
         self.share(folder, results, list(first(mine)))
@@ -133,6 +140,7 @@ class Evaluate:
             chart = folder / "pictures" / "thresholds.png"
             failed += filter(None, [save_chart(chart, lambda: draw_thresholds(thresholds))])
         lines: list[RenderableType] = [score_show.describe_folder(folder), *failed]
+        lines += [Text(line, style="bold red") for probe in probes for line in probe.lines]
         if reading.findings:
             lines.append(f"{len(reading.findings)} problems in the questions: see results.json")
         heads = score_show.labels(results, compared)

@@ -45,6 +45,13 @@ from mustsee.recipes.mlvu.ask import needle_form
 from mustsee.recipes.neptune.replies import PROSE, shots, topics
 from mustsee.records import Span
 from mustsee.replies.forms import Form, find_json, free
+from mustsee.server_probe.forms import (
+    DIGITS_FORM,
+    FRUIT_FORM,
+    NUMERALS_FORM,
+    TONES_FORM,
+    times_form,
+)
 from mustsee.text import LETTERS
 from mustsee.verify.blind import ANSWER, ranking
 from mustsee.verify.guess_set import rankings
@@ -117,6 +124,11 @@ FORMS: Mapping[str, Form[Any]] = {
     "wordings": wordings_form(WORDED, SEA_PHRASES),
     "readings": readings_form([3, 2]),
     "matching": matching_form(3),
+    "numerals": NUMERALS_FORM,
+    "digits": DIGITS_FORM,
+    "tones": TONES_FORM,
+    "times": times_form([17, 40]),
+    "fruit": FRUIT_FORM,
 }
 
 OF_LINES = re.compile(
@@ -130,11 +142,19 @@ BY_PLACE = {"NUMBER", "SENTENCE", "FIRST", "LAST", "START", "END", "VERDICT", "S
     f"OPTION {letter}" for letter in LETTERS
 )
 STEM = "QUESTION 1: ({}) What is broken first?\nCORRECT ANSWER: an egg\n"
+PROBE_REPLIES = {  # of a server that sees and hears everything
+    "server_probe/digits": "* DIGITS: 4, 0, 9",
+    "server_probe/fruit": "* COLOUR: green\n* COUNT: 7\n* SIZES: small, large",
+    "server_probe/images": "* NUMERALS: 47, 12, 90",
+    "server_probe/tones": "* TONES: high, low, low",
+    "server_probe/video": "* NUMERALS: 47, 12, 90",
+}
 WRITTEN = {  # replies to prompts that the rules do not answer, or answer with nothing
     "caption/clips": "1: A man cooks.\n2: A dog runs.",
     "caption/frames": "1: A man cooks.\n2: A dog runs.",
     "enrich/trace": "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red.",
     **FACT_REPLIES,
+    **PROBE_REPLIES,
     "cinepile/questions": "Template: Kind 1\nQuestion: What is broken?\n- A) an egg\n- B) a cup\n"
     "- C) a jar\n- D) a bowl\n- E) a plate\nCorrect Answer: A\nRationale: So.\n"
     "Evidence: 1.0-2.0",
@@ -206,6 +226,11 @@ def meant(value: Any, reply: str) -> Any:
     return replace(value, reply="") if isinstance(value, (OptionChoice, RubricGrade)) else value
 
 
+def times_told(call: Any) -> str:
+    """Return a time for each numeral that the prompt of a probe asks for."""
+    return "\n".join(f"* NUMERAL {n}: {n / 10} s" for n in call.variables().get("numerals", ()))
+
+
 def test_a_reply_to_each_prompt_parses_the_same_as_text_and_as_json(
     asked: Mapping[str, Any],
 ) -> None:
@@ -213,7 +238,8 @@ def test_a_reply_to_each_prompt_parses_the_same_as_text_and_as_json(
     for name, call in asked.items():
         if call.form.schema is None:
             continue
-        text = asyncio.run(Rules(WRITTEN).complete(call.request())).text
+        written = {**WRITTEN, "server_probe/times": times_told(call)}
+        text = asyncio.run(Rules(written).complete(call.request())).text
         said = json.dumps(as_object(text, call.form.schema))
         value = call.form.read(text)
         assert value, name

@@ -14,8 +14,11 @@ from mustsee.calls.llm import Message, Request
 from mustsee.errors import BadRow, UserError
 from mustsee.prompts import ROOT
 
-# Claims and open questions, and the wording of composed ones, are asked of models alone.
+# Claims and open questions, the wording of composed ones, and a probe are asked of models alone.
 MODELS_ONLY = {
+    f"server_probe/{name}"
+    for name in ("digits", "fruit", "images", "prefix", "times", "tones", "video", "word")
+} | {
     f"facts/{name}"
     for name in (
         "claims", "weigh", "questions", "answer_blind", "answer_seen", "grade", "word", "read_back",

@@ -76,6 +76,7 @@ JOBS = {
     "mlvu": [],
     "export": [f"questions={VIDEO}"],
     "recuts": [f"made={Path(VIDEO).parent}"],
+    "probe": [],
     "report": [],
     "templates": [f"questions={VIDEO}"],
     "unpack": [f"gguf={VIDEO}"],

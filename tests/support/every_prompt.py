@@ -43,6 +43,8 @@ from mustsee.questions import numbered
 from mustsee.records import Line, Point, Provenance, Question, ScreenText, Span, Video
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
+from mustsee.server_probe.settings import ProbeSettings
+from mustsee.server_probe.steps import planned_steps
 from mustsee.verify.blind import BlindGuess
 from mustsee.verify.glimpse import Glimpse
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
@@ -172,9 +174,18 @@ async def _all(asker: RecordingAsker) -> None:
     for name in papers():
         await import_module(f"tests.recipes.{name}.every_prompt").ask_all(asker)
     _judged(asker)
+    _probe(asker)
     for kind in ("subPlot", "summary"):
         what = replace(_question(), question_type=kind, answer=" ".join(SAID))
         await rubric.grade(what, " ".join(SAID[:4]), asker)
+
+
+def _probe(asker: RecordingAsker) -> None:
+    for step, _ in planned_steps(ProbeSettings(), seed=0):
+        asker.calls.setdefault(
+            f"server_probe/{step.prompt}",
+            Call(f"server_probe/{step.prompt}", step.form, {"mark": "x-0001", **step.variables}),
+        )
 
 
 async def _facts(asker: RecordingAsker) -> None:

@@ -1,0 +1,1 @@
+"""`mustsee probe`: asks a server what it sees, hears, orders and times."""

@@ -1,0 +1,120 @@
+"""The model under probe: as any other endpoint, but what its replies count and refuse is recorded,
+and a video that it seems to ignore ends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from actors.calls.reply_bodies import parse_object, parse_tokens
+from actors.llm.openai import OpenAI, OpenAIChat
+from actors.part import LlmConfig
+from mustsee.calls.llm import Reply, Request
+from mustsee.calls.quota import Quota
+from mustsee.errors import Busy, UserError
+from mustsee.server_probe.record import ReportedUsage
+
+VIDEO_PARTS = ("video_url", "image_url")  # names of a video in a message
+
+
+@dataclass
+class ReplyLog:
+    """What the replies report. `usages`: by the mark of their request. `models`: named in them.
+    `busy`: the Retry-After, in seconds, of each refusal for overload; None: it had none.
+    """
+
+    usages: dict[str, ReportedUsage] = field(default_factory=dict[str, ReportedUsage])
+    models: dict[str, None] = field(default_factory=dict[str, None])
+    busy: list[float | None] = field(default_factory=list[float | None])
+    quotas: Mapping[str, Quota] = field(default_factory=dict[str, Quota])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbedModel(OpenAI):
+    """An endpoint whose replies are recorded in `log`."""
+
+    log: ReplyLog = field(default_factory=ReplyLog, metadata={"identity": False})
+
+    @classmethod
+    def of(cls, llm: LlmConfig, model: str | None, attempts: int, patience: float) -> ProbedModel:
+        """Return `llm` as a model under probe: alone, call by call, without a search for limits.
+        `model`: its name in place of that of `llm`. Raises UserError for a model that is no
+        endpoint.
+        """
+        if not isinstance(llm, OpenAI):
+            raise UserError("llm= of a probe must be an endpoint: llm=openai")
+        given: dict[str, Any] = {f.name: getattr(llm, f.name) for f in fields(llm)}
+        own: dict[str, Any] = {
+            "fallback": (), "batch": "never", "frames_as": "images", "model": model or llm.model,
+            "limits": replace(llm.limits, search=False), "attempts": attempts, "patience": patience,
+        }  # fmt: skip
+        return cls(**{**given, **own})
+
+    def open(self) -> ProbedChat:
+        return ProbedChat(self)
+
+
+class ProbedChat(OpenAIChat):
+    """The connected model under probe."""
+
+    def __init__(self, config: ProbedModel) -> None:
+        super().__init__(config)
+        self._log = config.log
+
+    async def complete(self, request: Request) -> Reply:
+        try:
+            return await super().complete(request)
+        except Busy as error:
+            self._log.busy.append(error.retry_after)
+            raise
+
+    def whole_body(self, request: Request) -> dict[str, Any]:
+        """As of any model, with the parameters that the request tries, and its name of a video."""
+        body = {**request.variables.get("parameters", {}), **super().whole_body(request)}
+        part = request.variables.get("part")
+        return {**body, "messages": [_rename_video(m, part) for m in body["messages"]]}
+
+    def read(self, request: Request, completion: Mapping[str, Any]) -> Reply:
+        usage = completion.get("usage")
+        self._log.usages[request.variables["mark"]] = read_usage(usage)
+        reply = super().read(request, completion)
+        self._log.models[reply.model] = None
+        self._log.quotas = self.quotas or self._log.quotas
+        return reply
+
+    def _check_videos_counted(self, request: Request, tokens_in: int | None) -> None:
+        """Nothing: the probe itself says whether the video was seen and counted."""
+
+
+def _rename_video(message: Mapping[str, Any], part: str | None) -> Mapping[str, Any]:
+    """The message with its videos under the name `part`, if one is given."""
+    content: Any = message.get("content")
+    if not part or not isinstance(content, list):
+        return message
+    return {**message, "content": [
+        {"type": part, part: each[each["type"]]} if _is_video(each) else each for each in content
+    ]}  # fmt: skip
+
+
+def _is_video(part: Mapping[str, Any]) -> bool:
+    kind = part["type"]
+    return kind == "video_url" or (
+        kind in VIDEO_PARTS and str(part[kind].get("url", "")).startswith("data:video/")
+    )
+
+
+def read_usage(usage: Any) -> ReportedUsage:
+    """Return the counts of a `usage` as they are; a field that is no number counts as missing."""
+    given = parse_object(usage)
+    details, thought = (
+        parse_object(given.get(f"{name}_tokens_details")) for name in ("prompt", "completion")
+    )
+    return ReportedUsage(
+        prompt=parse_tokens(given.get("prompt_tokens")),
+        reply=parse_tokens(given.get("completion_tokens")),
+        total=parse_tokens(given.get("total_tokens")),
+        cached=parse_tokens(details.get("cached_tokens")),
+        thought=parse_tokens(thought.get("reasoning_tokens")),
+    )

@@ -501,6 +501,7 @@ class Video:
     scene: SceneText | None = None  # written by align (CinePile)
     segments: tuple[Segment, ...] | None = None
     facts: tuple[Fact, ...] | None = None
+    listed: tuple[Span, ...] | None = None  # stretches of which a writer listed facts
     claims: tuple[Claim, ...] | None = None
     questions: tuple[Question, ...] | None = None
     forms: tuple[FormCount, ...] | None = None  # of questions from facts

@@ -30,7 +30,9 @@ class AskFacts(AskOptions):
 
     version: ClassVar[str] = "4"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
-    writes: ClassVar[tuple[str, ...]] = ("facts", "claims", "questions", "forms", "unasked")
+    writes: ClassVar[tuple[str, ...]] = (
+        "facts", "listed", "claims", "questions", "forms", "unasked",
+    )  # fmt: skip
 
     settings: FactSettings
     writer: LlmConfig

@@ -15,6 +15,7 @@ SKILLS = (
     "cause", "goal", "change", "comparison", "entity", "dialogue", "plan", "summary", "knowledge",
     "space",
 )  # fmt: skip
+LEAST_CLAIMS = 6  # of a part of a long video; fewer make no thread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,8 @@ class ClaimRules:
 
     `overview`: frames for the writer, of a part of the video; of one longer than `part_seconds` it
     sees parts, and then the whole. `facts`: shown at once, at most. `words`: of the transcript.
-    `claims`: listed at once, at most; `altered`: versions of each. `look`: frames of the moments
+    `claims`: listed at once, at most; `of_video`: of a whole video, of which each of its parts
+    gives as many; `altered`: versions of each. `look`: frames of the moments
     of some claims for the verifier; `whole`: of the whole video, for claims that something never
     happens. `together`: claims that one look judges, at most. `spoken_margin`: seconds around the
     moments of which lines are shown.
@@ -34,20 +36,25 @@ class ClaimRules:
     facts: int = 240
     words: int = 3000
     claims: int = 40
+    of_video: int = 240
     altered: int = 2
     look: Condition = field(
         default_factory=lambda: Condition(condition="evidence", fps=1.0, least=2, most=48)
     )
     whole: Condition = field(default_factory=lambda: Condition(condition="whole", frames=64))
-    together: int = 5
+    together: int = 8
     spoken_margin: float = 2.0
 
     def __post_init__(self) -> None:
-        for name in ("part_seconds", "facts", "claims", "altered", "together"):
+        for name in ("part_seconds", "facts", "claims", "of_video", "altered", "together"):
             if getattr(self, name) < 1:
                 raise UserError(
                     f"ask.settings.deep.claims.{name}={getattr(self, name)!r}: at least 1"
                 )
+
+    def list_limit(self, lists: int) -> int:
+        """Return the number of claims of each of as many lists of one video, at most."""
+        return min(self.claims, max(LEAST_CLAIMS, round(self.of_video / lists)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,9 @@ from textwrap import shorten
 from typing import Any
 
 from mustsee.records import Fact, RequestCount, Span, Video
+from mustsee.verify.conditions.seen import video_span
 
+LISTED_ALL = 0.995  # share of videos from which all of them is listed
 MAX_ERROR_CHARS = 200  # of an error that is named
 FEW = 8  # questions; where more are drafted or chosen, a limit leaves out others on purpose
 ASK_AGAIN = "retry_problems=true asks for these again and takes the rest from the store"
@@ -31,9 +33,12 @@ class FactFunnel:
     that a look judged where they are claimed; `seen`: those that it found there. `possible`:
     questions that the facts allow. `drafted`: of these, with options, for the exam. `guessed`:
     answered right there without the video. `unread`: whose exam had no readable reply. `chosen`:
-    composed. `passed`: that passed every filter.
+    composed. `passed`: that passed every filter. `seconds`: of video; `listed_seconds`: of these,
+    in windows of which facts were listed.
     """
 
+    seconds: float = 0.0
+    listed_seconds: float = 0.0
     listed: int = 0
     spoken: int = 0
     looked_at: int = 0
@@ -86,6 +91,20 @@ class RunFunnel:
         asking = [count for count in self.requests if count.stage == "ask"]
         return explain_loss(self.total, asking, by_rules=self.by_rules)
 
+    @property
+    def listed_note(self) -> str:
+        """A sentence with the share of the videos of which facts were listed; "" where it is
+        unknown, or all.
+        """
+        total = self.total or FactFunnel()
+        share = total.listed_seconds / total.seconds if total.seconds else 1.0
+        if share >= LISTED_ALL:
+            return ""
+        return (
+            f"facts were listed of {share:.0%} of {total.seconds / 3600:.2g} h of video, where "
+            "most goes on; ask.settings.moments.windows=N lists more windows of a video"
+        )
+
     def explain_all(self, reasons: Mapping[str, str]) -> dict[str, str]:
         """Return reasons why videos have no question that passed, each of a video with a question
         with the step that lost most of it.
@@ -106,15 +125,19 @@ class RunFunnel:
             "videos": {name: dict(vars(each)) for name, each in self.videos.items()},
             "forms": {name: dict(vars(each)) for name, each in self.forms.items()},
             "most_lost": self.most_lost,
+            "listed_note": self.listed_note,
         }
 
 
 def funnel_of_video(video: Video, passed: int = 0) -> FactFunnel:
     """Return the numbers of a video with facts. `passed`: of its questions, every filter."""
-    facts = video.facts or ()
+    facts, windows = video.facts or (), video.listed or ()
     claimed = [fact for fact in facts if fact.kind != "line"]
     forms = video.forms or ()
+    is_known = video.listed is not None and video.until is not None
     return FactFunnel(
+        seconds=video_span(video).seconds if is_known else 0.0,
+        listed_seconds=round(sum(span.seconds for span in windows), 3) if is_known else 0.0,
         listed=len(facts),
         spoken=len(facts) - len(claimed),
         looked_at=sum(_meet(fact, (*fact.seen, *fact.unseen, *fact.unsure)) for fact in claimed),

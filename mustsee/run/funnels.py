@@ -29,7 +29,7 @@ def count_funnels(tables: Tables, subset: str | None, *, by_rules: bool) -> RunF
     total, videos = None, dict[str, FactFunnel]()
     forms = dict[str, Counter[str]]()
     requests, incomplete = list[RequestCount](), 0
-    for video in tables.videos("facts", "forms", "requests"):
+    for video in tables.videos("facts", "listed", "forms", "requests", "duration", "start", "end"):
         requests = sum_requests((*requests, *video.requests))
         incomplete += any(count.unread for count in video.requests)
         if video.forms is None:

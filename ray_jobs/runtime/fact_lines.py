@@ -37,6 +37,8 @@ def funnel_tables(funnel: RunFunnel) -> Iterable[RenderableType]:
         videos.add_row(plain_line(name), *map(str, numbers))
     yield videos
     yield plain_line(STEPS, style="dim")
+    if funnel.listed_note:
+        yield plain_line(funnel.listed_note)
     drafted = {name: each for name, each in funnel.forms.items() if each.drafted}
     if not drafted:
         return

@@ -306,6 +306,16 @@ def _graded_points(variables: Mapping[str, Any]) -> str:
     return "\n".join([*lines, *(f"STATEMENT {n}: NO |" for n in statements)])
 
 
+def _graded_answers(variables: Mapping[str, Any]) -> str:
+    """The same for several answers at once."""
+    seeing = [n for n, answer in enumerate(variables["answers"]) if answer.startswith(SEEN)]
+    by = ", ".join(LETTERS[n] for n in seeing) or "NONE"
+    points = range(1, len(variables["points"]) + 1)
+    statements = range(1, len(variables["statements"]) + 1)
+    lines = [f"POINT {n}: {by} | NONE |" for n in points]
+    return "\n".join([*lines, *(f"STATEMENT {n}: NONE" for n in statements)])
+
+
 def _wordings(variables: Mapping[str, Any]) -> str:
     asked, phrases = variables["asked"], variables["phrases"]
     lines = [f"QUESTION {n}: Tell me: {text}" for n, text in enumerate(asked, 1)]
@@ -359,6 +369,7 @@ MADE_UP: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "facts/claims": _listed_claims,
     "facts/extract": _listed_facts,
     "facts/grade": _graded_points,
+    "facts/grade_answers": _graded_answers,
     "facts/look": _judged_facts,
     "facts/questions": _open_questions,
     "facts/read_back": _readings,

@@ -18,7 +18,8 @@ from mustsee.prompts import ROOT
 MODELS_ONLY = {
     f"facts/{name}"
     for name in (
-        "claims", "weigh", "questions", "answer_blind", "answer_seen", "grade", "word", "read_back",
+        "claims", "weigh", "questions", "answer_blind", "answer_seen", "grade",
+        "grade_answers", "word", "read_back",
     )
 }  # fmt: skip
 

@@ -329,21 +329,22 @@ class Story:
 
     def grade(self, request: Request) -> str:
         lines: list[str] = []
+        answers = dict(zip("ABC", request.variables["answers"], strict=False))
         for n, text in enumerate(request.variables["points"], 1):
             (number,) = re.findall(r"\d+", text)
-            said = f"<{number}>" in request.variables["answer"]
-            against = bool(self.wrong) and not said and number == "3"
-            verdict = "ENTAILED" if said else "CONTRADICTED" if against else "ABSENT"
-            lines.append(f"POINT {n}: {verdict} | {self.wrong if against else 'so'}")
+            said = [x for x, answer in answers.items() if f"<{number}>" in answer]
+            against = [x for x in answers if self.wrong and x not in said and number == "3"]
+            verdicts = (", ".join(some) or "NONE" for some in (said, against))
+            lines.append(f"POINT {n}: {' | '.join(verdicts)} | {self.wrong if against else ''}")
         for n, _ in enumerate(request.variables["statements"], 1):
-            lines.append(f"STATEMENT {n}: NO |")
+            lines.append(f"STATEMENT {n}: NONE")
         return "\n".join(lines)
 
     def model(self) -> Model:
         return Model(
             {"facts/claims": self.claims, "facts/weigh": weigh_reply(), "facts/rank": rank_reply,
              "facts/questions": self.questions, "facts/answer_blind": self.answer,
-             "facts/answer_seen": self.answer, "facts/grade": self.grade}
+             "facts/answer_seen": self.answer, "facts/grade_answers": self.grade}
         )  # fmt: skip
 
 
@@ -422,7 +423,8 @@ def test_a_reader_answers_each_question_alone_and_then_with_all_in_view() -> Non
     assert all(not request.messages[-1].images for request in (*alone, view))
     (seen,) = model.of("facts/answer_seen")
     assert seen.messages[-1].images
-    assert len(model.of("facts/grade")) == 2 * 3
+    grades = model.of("facts/grade_answers")
+    assert [len(request.variables["answers"]) for request in grades] == [3, 3]
 
 
 def test_an_answer_that_cannot_be_read_leaves_its_question_out() -> None:

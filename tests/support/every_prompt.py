@@ -26,6 +26,7 @@ from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
 from mustsee.facts.point_exam import answer_blind, answer_seen
+from mustsee.facts.point_grades import grade_answers
 from mustsee.facts.points import compose_open, make_statements, write_questions
 from mustsee.facts.rank import rank
 from mustsee.facts.select import Chosen
@@ -87,6 +88,8 @@ FACT_REPLIES = {
     "facts/read_back": "QUESTION 1: B | A, C",
     "facts/grade": "POINT 1: ENTAILED | he opens it\nPOINT 2: CONTRADICTED | the dog\n"
     "POINT 3: ABSENT | \nSTATEMENT 1: NO | nothing\nSTATEMENT 2: YES | she opens it",
+    "facts/grade_answers": "POINT 1: A, C | NONE |\nPOINT 2: NONE | B | the dog opens it\n"
+    "POINT 3: B | NONE | \nSTATEMENT 1: NONE\nSTATEMENT 2: A",
     "filters/match": "QUESTION 1: C | it fits\nQUESTION 2: B | so\nQUESTION 3: A | left over",
 }
 
@@ -212,6 +215,8 @@ async def _deep(asker: RecordingAsker) -> None:
     others = [replace(DEEP, question_id="o", question=CHOICE, options=OPTIONS)]
     await answer_blind(asked, others, asker, seed=0)
     await answer_seen(asked, video, asker, frames, points, tally, seed=0)
+    said = {"alone": "He opens it.", "in_view": "A dog does.", "seeing": "She opens it."}
+    await grade_answers(DEEP.question, said, DEEP.points, DEEP.contradictions, asker, seed=0)
     stem = Stem(
         form="after", question=f"Which of these happens next after {PHRASES[0]}?",
         question_type="Other", answer=PHRASES[1], evidence=(Span(10.0, 23.0),),

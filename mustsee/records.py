@@ -429,6 +429,17 @@ class FormCount:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MissingQuestions:
+    """Open questions that are wanted of a video and not asked. `what`: which ones, such as "of the
+    skill cause"; `why`: the reason; `number`: how many.
+    """
+
+    what: str
+    why: str
+    number: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """Why a row could not be processed. `error`: the name of the exception's class."""
 
@@ -505,6 +516,7 @@ class Video:
     claims: tuple[Claim, ...] | None = None
     questions: tuple[Question, ...] | None = None
     forms: tuple[FormCount, ...] | None = None  # of questions from facts
+    missing: tuple[MissingQuestions, ...] | None = None  # open questions that could not be asked
     unasked: str | None = None  # why no question was made from it
     # every stage
     requests: tuple[RequestCount, ...] = ()

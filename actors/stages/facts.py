@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import ClassVar
 
@@ -31,7 +31,7 @@ class AskFacts(AskOptions):
     version: ClassVar[str] = "4"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = (
-        "facts", "listed", "claims", "questions", "forms", "unasked",
+        "facts", "listed", "claims", "questions", "forms", "missing", "unasked",
     )  # fmt: skip
 
     settings: FactSettings
@@ -51,6 +51,10 @@ class AskFacts(AskOptions):
     @property
     def prompt_names(self) -> tuple[str, ...]:
         return (self.settings.area,)
+
+    def for_rows(self, names: Sequence[str]) -> AskFacts:
+        """The part for a run of some rows: it spreads numbers of questions in all over them."""
+        return replace(self, settings=self.settings.for_videos(names))
 
     def open(self, run: RunContext) -> Opened:
         from mustsee.nn.bert import Encoder

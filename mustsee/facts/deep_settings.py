@@ -1,20 +1,14 @@
-"""Settings of what a model asks about a whole video: claims, open questions with points, wording,
-and the mix of skills.
+"""Settings of what a model asks about a whole video: claims, open questions with points, and
+wording.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.verify.conditions.seen import Condition
 
-SKILLS = (
-    "cause", "goal", "change", "comparison", "entity", "dialogue", "plan", "summary", "knowledge",
-    "space",
-)  # fmt: skip
 LEAST_CLAIMS = 6  # of a part of a long video; fewer make no thread
 
 
@@ -125,54 +119,3 @@ class DeepRules:
     def open_limit(self, seconds: float) -> int:
         """Return the number of open questions among them."""
         return round(self.open_share * self.question_limit(seconds))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Skill:
-    """A skill that open questions ask for. `definition`: in the user's words; empty for one of
-    `SKILLS`, which the prompt defines.
-    """
-
-    name: str
-    share: float
-    definition: str = ""
-
-
-def read_mix(mix: Mapping[str, Any] | None) -> tuple[Skill, ...]:
-    """Return the skills of a mix: NAME: SHARE, or NAME: {share: SHARE, definition: WORDS}. The name
-    of a skill of your own is its definition where there is none. Without a mix all `SKILLS` have
-    the same share. Raises UserError for anything else.
-    """
-    if mix is None:
-        return tuple(Skill(name=name, share=1.0) for name in SKILLS)
-    skills = [_read_skill(name, given) for name, given in mix.items() if given is not None]
-    wanted = tuple(skill for skill in skills if skill.share > 0)
-    if not wanted:
-        raise UserError(f"ask.settings.mix={dict(mix)!r}: no skill has a share above 0")
-    return wanted
-
-
-def _read_skill(name: str, given: Any) -> Skill:
-    fields = dict(given) if isinstance(given, Mapping) else {"share": given}
-    share, definition = fields.pop("share", None), fields.pop("definition", "")
-    is_number = isinstance(share, int | float) and not isinstance(share, bool)
-    if fields or not is_number or share < 0 or not isinstance(definition, str) or not name.strip():
-        raise UserError(
-            f"ask.settings.mix.{name}={given!r}: expected a share such as 2, or "
-            "{share: 2, definition: WORDS}"
-        )
-    own = definition.strip() or ("" if name in SKILLS else name)
-    return Skill(name=name, share=float(share), definition=own)
-
-
-def allot(count: int, skills: Sequence[Skill]) -> dict[str, int]:
-    """Return how many of `count` questions each skill gets by its share, the largest remainders
-    first.
-    """
-    total = sum(skill.share for skill in skills)
-    exact = {skill.name: count * skill.share / total for skill in skills}
-    wanted = {name: int(number) for name, number in exact.items()}
-    rest = sorted(exact, key=lambda name: wanted[name] - exact[name])
-    for name in rest[: count - sum(wanted.values())]:
-        wanted[name] += 1
-    return wanted

@@ -117,17 +117,17 @@ async def ask_facts(
         families = [one.stem.form for group in groups for one in group.members]
         siblings = map(open_sibling, questions, families)
         questions = [*questions, *(q for q in siblings if q is not None)]
-    claims = None
+    claims = missing = None
     if deep is not None:
-        claims, open_questions = await ask_deep(
-            video, table, questions, seats, frames, settings, tally, by
-        )
-        questions = [*open_questions, *questions]
+        asked = await ask_deep(video, table, questions, seats, frames, settings, tally, by)
+        claims, missing = asked.claims, asked.missing
+        questions = [*asked.questions, *questions]
     done = replace(
         video,
         facts=table.facts,
         listed=listed.spans,
         claims=claims,
+        missing=missing,
         questions=tuple(questions),
         forms=count_forms(stems, drafts, unguessed, guessed, groups),
         requests=requests.counts,

@@ -6,12 +6,13 @@ why = explain_loss(funnel, by_rules=False)
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
 from typing import Any
 
-from mustsee.records import Fact, RequestCount, Span, Video
+from mustsee.records import Fact, MissingQuestions, RequestCount, Span, Video
 from mustsee.verify.conditions.seen import video_span
 
 LISTED_ALL = 0.995  # share of videos from which all of them is listed
@@ -73,7 +74,8 @@ class RunFunnel:
     `total`: of all videos with facts; None where there are none, as no job of facts wrote the rows.
     `videos`: of the first of them. `forms`: by key under `ask.settings.forms`. `requests`: of all
     stages, by what they are for. `incomplete`: rows with a request without a readable reply.
-    `by_rules`: whether rules listed the facts.
+    `by_rules`: whether rules listed the facts. `missing`: open questions of all videos that are
+    wanted and not asked.
     """
 
     total: FactFunnel | None = None
@@ -82,6 +84,16 @@ class RunFunnel:
     requests: Sequence[RequestCount] = ()
     incomplete: int = 0
     by_rules: bool = False
+    missing: Sequence[MissingQuestions] = ()
+
+    @property
+    def missing_lines(self) -> list[str]:
+        """A line for each kind of open questions that are missing, with the number and reason."""
+        return [
+            f"{each.number} open question{'s' if each.number != 1 else ''} missing {each.what}: "
+            f"{each.why}"
+            for each in self.missing
+        ]
 
     @property
     def most_lost(self) -> str:
@@ -126,6 +138,7 @@ class RunFunnel:
             "forms": {name: dict(vars(each)) for name, each in self.forms.items()},
             "most_lost": self.most_lost,
             "listed_note": self.listed_note,
+            "missing": self.missing_lines,
         }
 
 
@@ -169,6 +182,17 @@ def sum_requests(counts: Iterable[RequestCount]) -> list[RequestCount]:
             error=count.error or before.error,
         )
     return list(sums.values())
+
+
+def sum_missing(missing: Iterable[MissingQuestions]) -> list[MissingQuestions]:
+    """Return the sums by what is missing and why, the largest first."""
+    sums = Counter[tuple[str, str]]()
+    for each in missing:
+        sums[each.what, each.why] += each.number
+    return [
+        MissingQuestions(what=what, why=why, number=number)
+        for (what, why), number in sums.most_common()
+    ]
 
 
 def describe_unread(count: RequestCount) -> str:

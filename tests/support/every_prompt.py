@@ -21,10 +21,11 @@ from mustsee.enrich.traces import Traces, add_trace
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
 from mustsee.facts.claims import list_claims
-from mustsee.facts.deep_settings import ClaimRules, PointRules, Skill
+from mustsee.facts.deep_settings import ClaimRules, PointRules
 from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
+from mustsee.facts.mix import Skill
 from mustsee.facts.point_exam import answer_blind, answer_seen
 from mustsee.facts.point_grades import grade_answers
 from mustsee.facts.points import compose_open, make_statements, write_questions

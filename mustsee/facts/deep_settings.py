@@ -30,7 +30,7 @@ class ClaimRules:
     facts: int = 240
     words: int = 3000
     claims: int = 40
-    of_video: int = 240
+    of_video: int = 300
     altered: int = 2
     look: Condition = field(
         default_factory=lambda: Condition(condition="evidence", fps=1.0, least=2, most=48)
@@ -99,7 +99,7 @@ class DeepRules:
 
     claims: ClaimRules = field(default_factory=ClaimRules)
     points: PointRules = field(default_factory=PointRules)
-    questions: int = 60
+    questions: int = 90
     least_questions: int = 12
     seconds_each: float = 10.0
     open_share: float = 2 / 3

@@ -36,7 +36,7 @@ class FactSettings:
     questions by video and skill; the job sets them for `all`.
     """
 
-    version: ClassVar[str] = "22"
+    version: ClassVar[str] = "23"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",

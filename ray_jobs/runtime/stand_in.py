@@ -316,6 +316,16 @@ def _graded_answers(variables: Mapping[str, Any]) -> str:
     return "\n".join([*lines, *(f"STATEMENT {n}: NONE" for n in statements)])
 
 
+def _rated_worth(variables: Mapping[str, Any]) -> str:
+    asked = range(1, len(variables["asked"]) + 1)
+    return "\n".join(f"QUESTION {n}: 4 | 4 | 4 | {NARRATION[:40]}" for n in asked)
+
+
+def _checked_conditions(variables: Mapping[str, Any]) -> str:
+    asked, met = range(1, len(variables["asked"]) + 1), " | ".join(["YES"] * 5)
+    return "\n".join(f"QUESTION {n}: {met} | {NARRATION[:40]}" for n in asked)
+
+
 def _wordings(variables: Mapping[str, Any]) -> str:
     asked, phrases = variables["asked"], variables["phrases"]
     lines = [f"QUESTION {n}: Tell me: {text}" for n, text in enumerate(asked, 1)]
@@ -375,6 +385,8 @@ MADE_UP: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "facts/read_back": _readings,
     "facts/weigh": _weighed_claims,
     "facts/word": _wordings,
+    "filters/conditions": _checked_conditions,
+    "filters/worth": _rated_worth,
     "neptune/questions": _written_questions,
     "neptune/whole": _written_questions,
     "neptune/script": _written_questions,

@@ -21,7 +21,7 @@ MODELS_ONLY = {
         "claims", "weigh", "questions", "answer_blind", "answer_seen", "grade",
         "grade_answers", "word", "read_back",
     )
-}  # fmt: skip
+} | {"filters/worth", "filters/conditions"}  # fmt: skip
 
 
 def test_every_prompt_has_a_rule_but_those_that_only_models_are_asked() -> None:

@@ -52,6 +52,7 @@ from mustsee.verify.match_set import match
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import VettingContext, ignore_count, vet
+from mustsee.verify.worth import WorthRules, check_conditions, rate_words
 from tests.support import verifier
 from tests.support.neptune_video import SAID, sample_video
 
@@ -91,6 +92,9 @@ FACT_REPLIES = {
     "POINT 3: ABSENT | \nSTATEMENT 1: NO | nothing\nSTATEMENT 2: YES | she opens it",
     "facts/grade_answers": "POINT 1: A, C | NONE |\nPOINT 2: NONE | B | the dog opens it\n"
     "POINT 3: B | NONE | \nSTATEMENT 1: NONE\nSTATEMENT 2: A",
+    "filters/worth": "QUESTION 1: 4 | 5 | 3 | it turns on the box\nQUESTION 2: 2 | 1 | 1 | trivia",
+    "filters/conditions": "QUESTION 1: YES | YES | NO | YES | YES | the lid fits, too\n"
+    "QUESTION 2: NO | YES | YES | NO | YES |",
     "filters/match": "QUESTION 1: C | it fits\nQUESTION 2: B | so\nQUESTION 3: A | left over",
 }
 
@@ -218,6 +222,9 @@ async def _deep(asker: RecordingAsker) -> None:
     await answer_seen(asked, video, asker, frames, points, tally, seed=0)
     said = {"alone": "He opens it.", "in_view": "A dog does.", "seeing": "She opens it."}
     await grade_answers(DEEP.question, said, DEEP.points, DEEP.contradictions, asker, seed=0)
+    rated = [asked[0], *others]
+    await rate_words(rated, asker, seed=0)
+    await check_conditions(rated, video, asker, frames, WorthRules(), seed=0)
     stem = Stem(
         form="after", question=f"Which of these happens next after {PHRASES[0]}?",
         question_type="Other", answer=PHRASES[1], evidence=(Span(10.0, 23.0),),

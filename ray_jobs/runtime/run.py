@@ -228,7 +228,7 @@ class RunningJob:
                 f"cluster.stages has no {name!r}: add this stage to the file of cluster="
             )
         trials.check(part, self.run.budget_usd, endpoints=not self.run.rehearsal.free)
-        if isinstance(part, NeedsRows):
+        if isinstance(part, NeedsRows) and self._input is not None:
             part = part.for_rows(self._input["video_id"].to_pylist())
         self._steps.append(
             Stage(

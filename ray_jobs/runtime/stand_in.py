@@ -289,6 +289,17 @@ def _open_questions(variables: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _written_choices(variables: Mapping[str, Any]) -> str:
+    """As many questions as are wanted, each on another claim, with the next ones as options."""
+    claims, wrong = len(variables["claims"]), variables["wrong"]
+    lines: list[str] = []
+    for n in range(min(claims, variables["count"])):
+        question, _ = _asked(random.Random(f"{n}/choice"))
+        others = ", ".join(f"C{(n + k) % claims + 1}" for k in range(1, wrong + 1))
+        lines.append(f"QUESTION {n + 1}: C{n + 1} | {others} | {question}")
+    return "\n".join(lines)
+
+
 def _open_answers(variables: Mapping[str, Any]) -> str:
     """An answer to each question; who is shown frames begins it with `SEEN`."""
     # Alone and with others in view it is another answer, and graded anew.
@@ -376,6 +387,7 @@ def _vectors(texts: Sequence[str]) -> str:
 MADE_UP: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "facts/answer_blind": _open_answers,
     "facts/answer_seen": _open_answers,
+    "facts/choices": _written_choices,
     "facts/claims": _listed_claims,
     "facts/extract": _listed_facts,
     "facts/grade": _graded_points,

@@ -19,7 +19,7 @@ MODELS_ONLY = {
     f"facts/{name}"
     for name in (
         "claims", "weigh", "questions", "answer_blind", "answer_seen", "grade",
-        "grade_answers", "word", "read_back",
+        "grade_answers", "choices", "word", "read_back",
     )
 } | {"filters/worth", "filters/conditions"}  # fmt: skip
 

@@ -20,15 +20,16 @@ from mustsee.calls.request_tally import RequestTally
 from mustsee.enrich.traces import Traces, add_trace
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
+from mustsee.facts.choices import write_choices
 from mustsee.facts.claims import list_claims
-from mustsee.facts.deep_settings import ClaimRules, PointRules
+from mustsee.facts.deep_settings import ChoiceRules, ClaimRules, PointRules
 from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
 from mustsee.facts.mix import Skill
 from mustsee.facts.point_exam import answer_blind, answer_seen
 from mustsee.facts.point_grades import grade_answers
-from mustsee.facts.points import compose_open, make_statements, write_questions
+from mustsee.facts.points import Statement, compose_open, make_statements, write_questions
 from mustsee.facts.rank import rank
 from mustsee.facts.select import Chosen
 from mustsee.facts.settings import MODEL_KINDS
@@ -90,6 +91,7 @@ FACT_REPLIES = {
     "facts/read_back": "QUESTION 1: B | A, C",
     "facts/grade": "POINT 1: ENTAILED | he opens it\nPOINT 2: CONTRADICTED | the dog\n"
     "POINT 3: ABSENT | \nSTATEMENT 1: NO | nothing\nSTATEMENT 2: YES | she opens it",
+    "facts/choices": "QUESTION 1: C1 | C2, C3, C4 | Why does the dog jump?",
     "facts/grade_answers": "POINT 1: A, C | NONE |\nPOINT 2: NONE | B | the dog opens it\n"
     "POINT 3: B | NONE | \nSTATEMENT 1: NONE\nSTATEMENT 2: A",
     "filters/worth": "QUESTION 1: 4 | 5 | 3 | it turns on the box\nQUESTION 2: 2 | 1 | 1 | trivia",
@@ -225,6 +227,11 @@ async def _deep(asker: RecordingAsker) -> None:
     rated = [asked[0], *others]
     await rate_words(rated, asker, seed=0)
     await check_conditions(rated, video, asker, frames, WorthRules(), seed=0)
+    free = [
+        Statement(text=f"The {what} falls.", facts=(what,), spans=(Span(1.0, 3.0),))
+        for what in ("jug", "box", "cup", "van")
+    ]
+    await write_choices(video, free, asker, ChoiceRules(), 1, tally, seed=0)
     stem = Stem(
         form="after", question=f"Which of these happens next after {PHRASES[0]}?",
         question_type="Other", answer=PHRASES[1], evidence=(Span(10.0, 23.0),),

@@ -230,7 +230,7 @@ def list_missing(
     for level in levels:
         far = sum(level.holds(q.metrics, seconds) for q in asked)
         if (lacking := math.ceil(level.share * len(asked)) - far) > 0:
-            missing.append(MissingQuestions(what=level.meaning, why=TOO_NEAR, number=lacking))
+            missing.append(MissingQuestions(what=level.wanted_reach, why=TOO_NEAR, number=lacking))
     return tuple(missing)
 
 

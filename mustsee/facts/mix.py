@@ -44,7 +44,7 @@ class Level:
     share: float
 
     @property
-    def meaning(self) -> str:
+    def wanted_reach(self) -> str:
         """What is wanted, in words."""
         if self.seconds is None:
             return "that reach over the whole video"

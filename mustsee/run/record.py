@@ -336,7 +336,7 @@ class RunRecord:
                 "sampled": questions.sampled
                 and {**vars(questions.sampled), "said": questions.sample_note},
                 "worth": questions.worth
-                and {**vars(questions.worth), "said": questions.worth.said},
+                and {**vars(questions.worth), "said": questions.worth.summary_line},
                 "filters": {name: dict(vars(each)) for name, each in questions.filters.items()},
             },
             "without_questions": dict(questions.without),

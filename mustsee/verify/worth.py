@@ -221,7 +221,7 @@ class WorthCounts:
     own: bool = False
 
     @property
-    def said(self) -> str:
+    def summary_line(self) -> str:
         """The ratings in a sentence."""
         parts = list[str]()
         if self.rated:

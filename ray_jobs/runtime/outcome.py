@@ -40,7 +40,7 @@ def outcome_lines(
     if counts.sample_note:
         yield plain_line(counts.sample_note)
     if counts.worth:
-        yield plain_line(counts.worth.said)
+        yield plain_line(counts.worth.summary_line)
     if counts.untested_note:
         yield Text(counts.untested_note, style="bold")
 

@@ -159,10 +159,10 @@ def test_means_and_conditions_are_said_with_whose_they_are() -> None:
     mean = sum(q.metrics["rated_worth"] for q in rated) / len(rated)
     assert counts.means == {"english": 4.0, "worth": round(mean, 3), "depth": 3.0}
     assert (counts.met["a"], counts.met["c"], counts.all_met) == (8, 0, 0)
-    assert f"english 4.0, worth {mean:.1f}, depth 3.0 of 5 (8 questions)" in counts.said
-    assert "C 0" in counts.said
+    assert f"english 4.0, worth {mean:.1f}, depth 3.0 of 5 (8 questions)" in counts.summary_line
+    assert "C 0" in counts.summary_line
     assert not counts.own
-    assert "of the run itself" not in counts.said
+    assert "of the run itself" not in counts.summary_line
 
 
 @pytest.mark.parametrize("by", ["provenance", "verdict"])
@@ -177,7 +177,7 @@ def test_a_rater_that_wrote_or_examined_the_questions_is_said(by: str) -> None:
     counts = count_worth(some)
     assert counts is not None
     assert counts.own
-    assert "a model of the run itself: set vet/rater=" in counts.said
+    assert "a model of the run itself: set vet/rater=" in counts.summary_line
 
 
 def test_without_ratings_there_is_nothing_to_say() -> None:

@@ -430,8 +430,8 @@ class FormCount:
 
 @dataclass(frozen=True, kw_only=True)
 class MissingQuestions:
-    """Open questions that are wanted of a video and not asked. `what`: which ones, such as "of the
-    skill cause"; `why`: the reason; `number`: how many.
+    """Questions that are wanted of a video and not asked. `what`: which ones, such as "open
+    questions of the skill cause"; `why`: the reason; `number`: how many.
     """
 
     what: str
@@ -516,7 +516,7 @@ class Video:
     claims: tuple[Claim, ...] | None = None
     questions: tuple[Question, ...] | None = None
     forms: tuple[FormCount, ...] | None = None  # of questions from facts
-    missing: tuple[MissingQuestions, ...] | None = None  # open questions that could not be asked
+    missing: tuple[MissingQuestions, ...] | None = None  # wanted questions that are not asked
     unasked: str | None = None  # why no question was made from it
     # every stage
     requests: tuple[RequestCount, ...] = ()

@@ -32,6 +32,9 @@ SPARE = "spare: enough others of its skill are asked"
 TOO_FEW_CLAIMS = "too few claims hold (ask.settings.deep.claims.claims=N lists more)"
 TOO_FEW_PASSED, NOTHING_TO_ASK = "too few passed the exams", "the writer found nothing to ask"
 TOO_NEAR = "too few of those that passed"
+WITH_CLAIMS = "questions whose options are claims"
+TOO_FEW_FREE = "too few claims hold that are no point of an open question"
+TOO_FEW_UNGUESSED = "too few were written, read back alike and not guessed"
 # name of a count in run.json
 OVERUSED = "open questions left out because others have their claims as points"
 WORDS = "the words “"  # how the phrase of an on-screen text begins
@@ -92,17 +95,21 @@ async def ask_deep(
         seed=seed,
     )  # fmt: skip
     questions = select_open(examined, wanted, levels, seconds)
-    choices: tuple[Question, ...] = ()
+    choices, missing = (), ()
     if rules.choices is not None:
+        most = round(rules.choices.share * rules.question_limit(seconds))
         free = free_claims(make_statements(table, claims).claims, questions)
         choices = await ask_choices(
             video, free, seats.writer, seats.guesser, guessers_of(seats), rules.choices,
-            round(rules.choices.share * rules.question_limit(seconds)), tally, by, seed=seed,
+            most, tally, by, seed=seed,
         )  # fmt: skip
+        if len(choices) < most:
+            why = TOO_FEW_FREE if len(free) < rules.choices.options else TOO_FEW_UNGUESSED
+            missing = (MissingQuestions(what=WITH_CLAIMS, why=why, number=most - len(choices)),)
     return DeepQuestions(
         claims=claims,
         questions=(*questions, *choices),
-        missing=list_missing(aimed, wanted, questions, levels, seconds),
+        missing=(*list_missing(aimed, wanted, questions, levels, seconds), *missing),
     )
 
 
@@ -226,7 +233,9 @@ def list_missing(
             (allowed, TOO_FEW_PASSED if own else NOTHING_TO_ASK),
         ):
             if n > 0:
-                missing.append(MissingQuestions(what=f"of the skill {skill}", why=why, number=n))
+                missing.append(
+                    MissingQuestions(what=f"open questions of the skill {skill}", why=why, number=n)
+                )
     for level in levels:
         far = sum(level.holds(q.metrics, seconds) for q in asked)
         if (lacking := math.ceil(level.share * len(asked)) - far) > 0:

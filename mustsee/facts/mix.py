@@ -47,8 +47,8 @@ class Level:
     def wanted_reach(self) -> str:
         """What is wanted, in words."""
         if self.seconds is None:
-            return "that reach over the whole video"
-        return f"that need {self.seconds:g} s of video in sum"
+            return "open questions that reach over the whole video"
+        return f"open questions that need {self.seconds:g} s of video in sum"
 
     def holds(self, metrics: Mapping[str, float], duration: float) -> bool:
         """Whether a question reaches so far. `metrics`: of the question; `duration`: of the

@@ -73,8 +73,8 @@ class RunFunnel:
     `total`: of all videos with facts; None where there are none, as no job of facts wrote the rows.
     `videos`: of the first of them. `forms`: by key under `ask.settings.forms`. `requests`: of all
     stages, by what they are for. `incomplete`: rows with a request without a readable reply.
-    `by_rules`: whether rules listed the facts. `missing`: open questions of all videos that are
-    wanted and not asked.
+    `by_rules`: whether rules listed the facts. `missing`: questions of all videos that are wanted
+    and not asked.
     """
 
     total: FactFunnel | None = None
@@ -87,12 +87,8 @@ class RunFunnel:
 
     @property
     def missing_lines(self) -> list[str]:
-        """A line for each kind of open questions that are missing, with the number and reason."""
-        return [
-            f"{each.number} open question{'s' if each.number != 1 else ''} missing {each.what}: "
-            f"{each.why}"
-            for each in self.missing
-        ]
+        """A line for each kind of questions that are missing, with the number and the reason."""
+        return [f"{each.what}: {each.number} missing, {each.why}" for each in self.missing]
 
     @property
     def most_lost(self) -> str:

@@ -17,7 +17,7 @@ from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.facts.claims import CLAIM_LISTS, LOOSE_CLAIMS, list_claims
 from mustsee.facts.deep import SPARE, Seats, ask_deep, limit_texts, settings_for_composed
-from mustsee.facts.deep_settings import ClaimRules, DeepRules, PointRules
+from mustsee.facts.deep_settings import ChoiceRules, ClaimRules, DeepRules, PointRules
 from mustsee.facts.extract import make_fact
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.count import CountForm
@@ -397,7 +397,7 @@ def test_a_question_with_too_few_points_left_is_not_asked() -> None:
     questions, counts = run_story(Story(blind=frozenset((1, 2, 3))))
     assert (questions[0].drop or "").startswith("exam: 3 of 6 points are left (3 said without")
     assert questions[1].drop is None
-    assert counts["missing of the skill cause: too few passed the exams"] == 1
+    assert counts["missing open questions of the skill cause: too few passed the exams"] == 1
     assert counts["points that a reader without the video said"] == 3
 
 
@@ -616,3 +616,37 @@ def test_wordings_of_a_part_that_cannot_be_read_are_counted_and_left_out() -> No
     (left,) = asyncio.run(words)
     assert left.members[0].stem.form == "after"
     assert (counts[WORDINGS], counts[NOT_WORDED]) == (2, 1)
+
+
+def test_claims_as_options_are_no_points_of_open_questions_or_are_said_to_be_missing() -> None:
+    """All twelve claims are points of the two open questions; of a dropped one they are free."""
+    assert SETTINGS.deep is not None
+    deep = replace(SETTINGS.deep, questions=10, least_questions=10, choices=ChoiceRules(options=3))
+    settings = replace(SETTINGS, deep=deep)
+    _, counts = run_story(Story(), settings)
+    said = "missing questions whose options are claims: too few claims hold that are no point"
+    assert sum(n for name, n in counts.items() if name.startswith(said)) == 1
+
+    story = Story(blind=frozenset(range(1, 7)))  # the first question goes
+    listed = "QUESTION 1: C1 | C2, C3 | What does the man at the door want?"
+
+    def read(request: Request) -> str:
+        (right,) = request.variables["right"]
+        others = [x for n, x in enumerate("ABC") if n != right]
+        return f"QUESTION 1: {'ABC'[right]} | {', '.join(others)}"
+
+    def guess(request: Request) -> str:
+        if len(request.variables["asked"]) > 1:
+            return rank_reply(request)
+        options = request.variables["asked"][0]["options"]
+        order = sorted(options, key=lambda text: "thing 1 " in text)  # the right one comes last
+        letters = " > ".join("ABC"[options.index(text)] for text in order)
+        return f"QUESTION 1: {letters} | so"
+
+    replies = {**story.model().replies, "facts/choices": lambda r: listed,
+               "facts/read_back": read, "facts/rank": guess}  # fmt: skip
+    questions, _ = run_story(story, settings, Model(replies))
+    (choice,) = [q for q in questions if q.options]
+    points = {p.text for q in questions if q.drop is None for p in q.points}
+    assert points
+    assert points.isdisjoint(choice.options)

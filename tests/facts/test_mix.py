@@ -130,7 +130,8 @@ def test_what_does_not_reach_so_far_is_said_with_how_many_are_missing() -> None:
     done = select_open((*NEAR, *FARTHEST[:1]), {"a": 6}, levels, 240.0)
     missing = list_missing({"a": 6}, {"a": 6}, done, levels, 240.0)
     assert {(each.what, each.number) for each in missing} == {
-        ("that reach over the whole video", 2), ("that need 60 s of video in sum", 2)
+        ("open questions that reach over the whole video", 2),
+        ("open questions that need 60 s of video in sum", 2),
     }  # fmt: skip
 
 
@@ -147,12 +148,14 @@ def test_skills_that_are_not_filled_are_said_with_the_reason() -> None:
 
 
 def test_the_missing_of_all_videos_are_one_line() -> None:
-    each = MissingQuestions(what="of the skill cause", why="too few passed the exams", number=2)
+    each = MissingQuestions(
+        what="open questions of the skill cause", why="too few passed the exams", number=2
+    )
     other = replace(each, number=1, why="the writer found nothing to ask")
     funnel = RunFunnel(missing=sum_missing([each, other, each]))
     assert funnel.missing_lines == [
-        "4 open questions missing of the skill cause: too few passed the exams",
-        "1 open question missing of the skill cause: the writer found nothing to ask",
+        "open questions of the skill cause: 4 missing, too few passed the exams",
+        "open questions of the skill cause: 1 missing, the writer found nothing to ask",
     ]
 
 

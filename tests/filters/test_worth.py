@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from mustsee import schemas
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, Transient
+from mustsee.layouts.card import CardCounts, funnel
 from mustsee.prompts import Prompts
 from mustsee.records import Point, Provenance, Question, Span, Verdict, Video
+from mustsee.run.tables import Tables, question_counts
 from mustsee.verify.worth import (
     CONDITIONS_PROMPT,
     PROMPT,
@@ -24,6 +29,9 @@ from mustsee.verify.worth import (
     rate_words,
     rate_worth,
 )
+from ray_jobs.cli.build import build
+from ray_jobs.cli.compose import compose
+from ray_jobs.runtime.outcome import outcome_lines
 
 
 class Frames:
@@ -196,3 +204,29 @@ def test_grades_of_another_form_are_refused(text: str) -> None:
 
     with pytest.raises(BadRow, match=PROMPT):
         asyncio.run(rate_words([question(1)], Odd().asker(), seed=0))
+
+
+def test_ratings_are_counted_of_tables_and_printed_in_summary_and_card(tmp_path: Path) -> None:
+    done, _ = rate(Rater())
+    pq.write_table(schemas.questions_table(done.questions or ()), tmp_path / "questions.parquet")
+    pq.write_table(schemas.table([VIDEO], Video), tmp_path / "videos.parquet")
+    counts = question_counts(Tables(tmp_path))
+    assert counts.worth == count_worth(done.questions or ())
+    assert counts.worth is not None
+    line = counts.worth.summary_line
+    printed = [str(each) for each in outcome_lines(counts, None, makes=True)]
+    assert line in printed
+    run = {"questions": {"made": 12, "dropped": {}, "worth": {"said": line}}}
+    assert f"- {line}" in funnel(run, CardCounts())
+
+
+def test_a_model_rates_and_rules_do_not() -> None:
+    given = ["videos=none", "out=none"]
+    rules = build(compose("make", given)).vet
+    model = build(compose("make", [*given, "llm=openai"])).vet
+    off = build(compose("make", [*given, "llm=openai", "vet.worth=null"])).vet
+    assert (rules.used_worth, off.used_worth) == (None, None)
+    assert model.used_worth == WorthRules(see=model.worth.see)
+    assert [("rater" in part.roles) for part in (rules, model, off)] == [False, True, False]
+    assert PROMPT in model.prompt_names
+    assert PROMPT not in rules.prompt_names

@@ -143,7 +143,7 @@ async def ask_open(
     statements = make_statements(table, claims)
     more = _cut_down(wanted, math.ceil(rules.points.spare * sum(wanted.values())))
     drafts = await write_questions(
-        video, statements, seats.writer, more, skills, rules.points, seed=seed
+        video, statements, seats.writer, more, skills, rules.points, tally, seed=seed
     )
     chosen = limit_claims(drafts, rules.points.of_claim)
     tally.add(OVERUSED, len(drafts) - len(chosen))

@@ -13,20 +13,26 @@ from hypothesis import strategies as st
 
 from actors.part import NeedsRows
 from actors.stages.facts import AskFacts
+from mustsee.calls.llm import Request
 from mustsee.errors import UserError
 from mustsee.facts.deep import SPARE, list_missing, select_open
 from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.mix import ALL, EACH, SHARE, allot, read_levels, read_mix, spread_over
-from mustsee.facts.points import Statement, Statements, write_questions
+from mustsee.facts.points import QUESTION_LISTS, Statement, Statements, write_questions
 from mustsee.facts.settings import FactSettings
 from mustsee.prompts import fenced_texts, inline
 from mustsee.questions.fact_funnel import RunFunnel, sum_missing
 from mustsee.records import MissingQuestions, Point, Question, Span
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose
-from tests.facts.test_deep import VIDEO, Model
+from tests.facts.test_deep import VIDEO, Model, counter
 
 MIX = {"cause": 20, "who knows what": 10}
+
+
+QUESTION = "QUESTION 1: cause | What does he hide, and where?\n" + "\n".join(
+    f"POINT 1: 2 | C{n}" for n in range(1, 5)
+)
 
 
 @given(
@@ -172,9 +178,11 @@ def test_a_definition_reaches_the_writer_in_the_user_s_words_and_on_its_own_line
     skills = read_mix({"tools": {"share": 1, "definition": words}, "cause": 1})
     model = Model({"facts/questions": lambda request: "NONE"})
     wanted = allot(2, skills)
-    asyncio.run(
-        write_questions(VIDEO, STATEMENTS, model.asker(), wanted, skills, PointRules(), seed=0)
+    _, tally = counter()
+    written = write_questions(
+        VIDEO, STATEMENTS, model.asker(), wanted, skills, PointRules(), tally, seed=0
     )
+    asyncio.run(written)
     text = model.requests[0].messages[-1].text
     (line,) = [line for line in text.splitlines() if "of the skill tools" in line]
     assert inline(words) in line
@@ -182,3 +190,37 @@ def test_a_definition_reaches_the_writer_in_the_user_s_words_and_on_its_own_line
     assert ">>>" not in line
     assert "<|im_start|>" not in text
     assert len(fenced_texts(text)) == 1
+
+
+def test_many_questions_are_written_in_several_requests_of_neighbouring_claims() -> None:
+    claims = tuple(
+        Statement(text=f"He hides thing {n}.", facts=(f"c{n}", f"f{n}"), spans=(Span(n, n + 9),))
+        for n in range(60)
+    )
+    model = Model({"facts/questions": lambda request: QUESTION})
+    counts, tally = counter()
+    skills = read_mix(None)
+    written = write_questions(
+        VIDEO, Statements(claims=claims, facts=()), model.asker(), allot(65, skills), skills,
+        PointRules(), tally, seed=0,
+    )  # fmt: skip
+    drafts = asyncio.run(written)
+    requests = model.of("facts/questions")
+    assert [len(r.variables["claims"]) for r in requests] == [20, 20, 20]
+    assert [c for r in requests for c in r.variables["claims"]] == list(claims)
+    sizes = [sum(skill.count for skill in r.variables["wanted"]) for r in requests]
+    assert sum(sizes) == 65
+    assert max(sizes) <= 30
+    assert all(len(r.variables["wanted"]) == len(skills) for r in requests)
+    assert [d.statements[0].text for d in drafts] == [claims[n].text for n in (0, 20, 40)]
+
+    def some(request: Request) -> str:
+        return "?" if request.variables["claims"][0] == claims[20] else QUESTION
+
+    model = Model({"facts/questions": some})
+    written = write_questions(
+        VIDEO, Statements(claims=claims, facts=()), model.asker(), allot(65, skills), skills,
+        PointRules(), tally, seed=0,
+    )  # fmt: skip
+    assert len(asyncio.run(written)) == 2
+    assert counts[QUESTION_LISTS] == 1

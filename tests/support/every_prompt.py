@@ -217,7 +217,9 @@ async def _deep(asker: RecordingAsker) -> None:
     statements = make_statements(table, claims[:1])
     skills = (Skill(name="cause", share=1.0), Skill(name="tools", share=1.0, definition="a tool"))
     wanted = {"cause": 1, "tools": 2}
-    (draft,) = await write_questions(video, statements, asker, wanted, skills, points, seed=0)
+    (draft,) = await write_questions(
+        video, statements, asker, wanted, skills, points, tally, seed=0
+    )
     asked = [replace(DEEP, evidence=(Span(1.0, 3.0),)), compose_open(draft, video, BY)]
     others = [replace(DEEP, question_id="o", question=CHOICE, options=OPTIONS)]
     await answer_blind(asked, others, asker, seed=0)

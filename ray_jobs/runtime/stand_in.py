@@ -321,20 +321,16 @@ def _graded_answers(variables: Mapping[str, Any]) -> str:
     """The same for several answers at once."""
     seeing = [n for n, answer in enumerate(variables["answers"]) if answer.startswith(SEEN)]
     by = ", ".join(LETTERS[n] for n in seeing) or "NONE"
-    points = range(1, len(variables["points"]) + 1)
-    statements = range(1, len(variables["statements"]) + 1)
-    lines = [f"POINT {n}: {by} | NONE |" for n in points]
-    return "\n".join([*lines, *(f"STATEMENT {n}: NONE" for n in statements)])
+    lines = [f"POINT {n}: {by} | NONE |" for n, _ in enumerate(variables["points"], 1)]
+    lines += [f"STATEMENT {n}: NONE" for n, _ in enumerate(variables["statements"], 1)]
+    return "\n".join(lines)
 
 
-def _rated_worth(variables: Mapping[str, Any]) -> str:
+def _ratings(variables: Mapping[str, Any]) -> str:
+    """High grades, or all conditions met where frames are shown."""
+    cells = " | ".join(["YES"] * 5 if "frames" in variables else ["4"] * 3)
     asked = range(1, len(variables["asked"]) + 1)
-    return "\n".join(f"QUESTION {n}: 4 | 4 | 4 | {NARRATION[:40]}" for n in asked)
-
-
-def _checked_conditions(variables: Mapping[str, Any]) -> str:
-    asked, met = range(1, len(variables["asked"]) + 1), " | ".join(["YES"] * 5)
-    return "\n".join(f"QUESTION {n}: {met} | {NARRATION[:40]}" for n in asked)
+    return "\n".join(f"QUESTION {n}: {cells} | {NARRATION[:40]}" for n in asked)
 
 
 def _wordings(variables: Mapping[str, Any]) -> str:
@@ -397,8 +393,8 @@ MADE_UP: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "facts/read_back": _readings,
     "facts/weigh": _weighed_claims,
     "facts/word": _wordings,
-    "filters/conditions": _checked_conditions,
-    "filters/worth": _rated_worth,
+    "filters/conditions": _ratings,
+    "filters/worth": _ratings,
     "neptune/questions": _written_questions,
     "neptune/whole": _written_questions,
     "neptune/script": _written_questions,

@@ -30,7 +30,7 @@ class AskFacts(AskOptions):
     model, a folder or `package:NAME/FOLDER`.
     """
 
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = (
         "facts", "listed", "claims", "questions", "forms", "missing", "unasked",

@@ -291,13 +291,12 @@ def _open_questions(variables: Mapping[str, Any]) -> str:
 
 def _written_choices(variables: Mapping[str, Any]) -> str:
     """As many questions as are wanted, each on another claim, with the next ones as options."""
-    claims, wrong = len(variables["claims"]), variables["wrong"]
-    lines: list[str] = []
-    for n in range(min(claims, variables["count"])):
-        question, _ = _asked(random.Random(f"{n}/choice"))
-        others = ", ".join(f"C{(n + k) % claims + 1}" for k in range(1, wrong + 1))
-        lines.append(f"QUESTION {n + 1}: C{n + 1} | {others} | {question}")
-    return "\n".join(lines)
+    claims, wrong = len(variables["claims"]), range(1, variables["wrong"] + 1)
+    return "\n".join(
+        f"QUESTION {n + 1}: C{n + 1} | {', '.join(f'C{(n + k) % claims + 1}' for k in wrong)} | "
+        f"{_asked(random.Random(f'{n}/choice'))[0]}"
+        for n in range(min(claims, variables["count"]))
+    )
 
 
 def _open_answers(variables: Mapping[str, Any]) -> str:
@@ -311,26 +310,25 @@ def _open_answers(variables: Mapping[str, Any]) -> str:
 def _graded_points(variables: Mapping[str, Any]) -> str:
     """Who has seen the video states each point, and who has not states none."""
     verdict = "ENTAILED" if variables["answer"].startswith(SEEN) else "ABSENT"
-    points = range(1, len(variables["points"]) + 1)
-    statements = range(1, len(variables["statements"]) + 1)
-    lines = [f"POINT {n}: {verdict} | {NARRATION[:40]}" for n in points]
-    return "\n".join([*lines, *(f"STATEMENT {n}: NO |" for n in statements)])
+    lines = [f"POINT {n}: {verdict} | so" for n, _ in enumerate(variables["points"], 1)]
+    wrong = (f"STATEMENT {n}: NO |" for n, _ in enumerate(variables["statements"], 1))
+    return "\n".join([*lines, *wrong])
 
 
 def _graded_answers(variables: Mapping[str, Any]) -> str:
-    """The same for several answers at once."""
-    seeing = [n for n, answer in enumerate(variables["answers"]) if answer.startswith(SEEN)]
-    by = ", ".join(LETTERS[n] for n in seeing) or "NONE"
+    """The same of several answers."""
+    answers = zip(LETTERS, variables["answers"], strict=False)
+    by = ", ".join(x for x, answer in answers if answer.startswith(SEEN)) or "NONE"
     lines = [f"POINT {n}: {by} | NONE |" for n, _ in enumerate(variables["points"], 1)]
-    lines += [f"STATEMENT {n}: NONE" for n, _ in enumerate(variables["statements"], 1)]
-    return "\n".join(lines)
+    wrong = (f"STATEMENT {n}: NONE" for n, _ in enumerate(variables["statements"], 1))
+    return "\n".join([*lines, *wrong])
 
 
 def _ratings(variables: Mapping[str, Any]) -> str:
     """High grades, or all conditions met where frames are shown."""
     cells = " | ".join(["YES"] * 5 if "frames" in variables else ["4"] * 3)
-    asked = range(1, len(variables["asked"]) + 1)
-    return "\n".join(f"QUESTION {n}: {cells} | {NARRATION[:40]}" for n in asked)
+    rows = enumerate(variables["asked"], 1)
+    return "\n".join(f"QUESTION {n}: {cells} | {NARRATION[:40]}" for n, _ in rows)
 
 
 def _wordings(variables: Mapping[str, Any]) -> str:

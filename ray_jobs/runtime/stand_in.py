@@ -31,6 +31,7 @@ NARRATION = (
     "boat had left without them. Turn it slowly until you hear it click, then let go. Nobody "
     "knew that the bridge had been closed for three weeks. In the end we painted all of it blue."
 )
+REMARK = NARRATION[:40]  # what a made-up reply adds to a verdict
 # Kinds of made-up facts in turn, and how many of the facts that may be listed are: as strong
 # readers listed them of the recorded videos (examples/replies).
 FACT_KINDS = (
@@ -264,7 +265,7 @@ def _weighed_claims(variables: Mapping[str, Any]) -> str:
     where = "; ".join(f"{s.start:.1f}-{max(s.end, s.start + 0.5):.1f}" for s in shown)
     lines = [
         f"STATEMENT {n}: {f'HOLDS | {where}' if HELD in text else 'DOES NOT HOLD | NONE'} | "
-        f"{NARRATION[:40]}"
+        f"{REMARK}"
         for n, text in enumerate(variables["statements"], 1)
     ]
     return "\n".join(lines)
@@ -301,7 +302,6 @@ def _written_choices(variables: Mapping[str, Any]) -> str:
 
 def _open_answers(variables: Mapping[str, Any]) -> str:
     """An answer to each question; who is shown frames begins it with `SEEN`."""
-    # Alone and with others in view it is another answer, and graded anew.
     others = len(variables.get("others", ()))
     own = f"NONE | {SEEN}" if "frames" in variables else f"Of {others} others: "
     return "\n".join(f"ANSWER {n}: {own}{NARRATION}" for n in range(1, len(variables["asked"]) + 1))
@@ -310,7 +310,7 @@ def _open_answers(variables: Mapping[str, Any]) -> str:
 def _graded_points(variables: Mapping[str, Any]) -> str:
     """Who has seen the video states each point, and who has not states none."""
     verdict = "ENTAILED" if variables["answer"].startswith(SEEN) else "ABSENT"
-    lines = [f"POINT {n}: {verdict} | so" for n, _ in enumerate(variables["points"], 1)]
+    lines = [f"POINT {n}: {verdict} | {REMARK}" for n, _ in enumerate(variables["points"], 1)]
     wrong = (f"STATEMENT {n}: NO |" for n, _ in enumerate(variables["statements"], 1))
     return "\n".join([*lines, *wrong])
 
@@ -328,7 +328,7 @@ def _ratings(variables: Mapping[str, Any]) -> str:
     """High grades, or all conditions met where frames are shown."""
     cells = " | ".join(["YES"] * 5 if "frames" in variables else ["4"] * 3)
     rows = enumerate(variables["asked"], 1)
-    return "\n".join(f"QUESTION {n}: {cells} | {NARRATION[:40]}" for n, _ in rows)
+    return "\n".join(f"QUESTION {n}: {cells} | {REMARK}" for n, _ in rows)
 
 
 def _wordings(variables: Mapping[str, Any]) -> str:

@@ -43,7 +43,7 @@ demo: .venv/demo examples/footage/album.mp4
 	$(BIN)/python -m ray_jobs.make videos=examples out=runs/demo
 	@if [ -e examples/footage/street.mp4 ]; then echo; \
 	  echo "make demo: three of these videos with a strong reader in the part of the model, from recorded replies (examples/README.md)"; \
-	  $(BIN)/python -m ray_jobs.make $(RECORDED) out=runs/demo-model llm=replay llm.path=$(FACTS) ask.settings.deep=null && echo && \
+	  $(BIN)/python -m ray_jobs.make $(RECORDED) out=runs/demo-model llm=replay llm.path=$(FACTS) ask.settings.deep=null vet.worth=null && echo && \
 	  echo "make demo: the same videos by Neptune's recipe, whose writer writes every option" && \
 	  $(BIN)/python -m ray_jobs.neptune $(RECORDED) out=runs/demo-neptune llm=replay llm.path=$(NEPTUNE) \
 	    llm@caption.endpoint=replay $(CAPTIONS); fi

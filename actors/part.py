@@ -9,7 +9,7 @@ once per worker process and only when a row must be computed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -86,8 +86,8 @@ class Part(Protocol):
     async one for up to `concurrency` rows of the stage at once, all on one event loop. It raises
     BadRow for a row that can never succeed.
 
-    Optional abilities of parts are declared below: `Skippable`, `Threaded`, `Checkable`,
-    `NamesModels`, `NamedAnswerer`, `Answerer`, `ChunkedPart`.
+    Optional abilities of parts are declared below: `Skippable`, `NeedsRows`, `Threaded`,
+    `Checkable`, `NamesModels`, `NamedAnswerer`, `Answerer`, `ChunkedPart`.
     """
 
     version: ClassVar[str]
@@ -114,6 +114,15 @@ class Skippable(Part, Protocol):
 
     @property
     def is_on(self) -> bool: ...
+
+
+@runtime_checkable
+class NeedsRows(Protocol):
+    """A part whose settings depend on the rows of a run. `for_rows` returns it for the rows of some
+    ids.
+    """
+
+    def for_rows(self, names: Sequence[str]) -> Any: ...
 
 
 @runtime_checkable

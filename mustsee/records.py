@@ -429,6 +429,17 @@ class FormCount:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MissingQuestions:
+    """Questions that are wanted of a video and not asked. `what`: which ones, such as "open
+    questions of the skill cause"; `why`: the reason; `number`: how many.
+    """
+
+    what: str
+    why: str
+    number: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """Why a row could not be processed. `error`: the name of the exception's class."""
 
@@ -501,9 +512,11 @@ class Video:
     scene: SceneText | None = None  # written by align (CinePile)
     segments: tuple[Segment, ...] | None = None
     facts: tuple[Fact, ...] | None = None
+    listed: tuple[Span, ...] | None = None  # stretches of which a writer listed facts
     claims: tuple[Claim, ...] | None = None
     questions: tuple[Question, ...] | None = None
     forms: tuple[FormCount, ...] | None = None  # of questions from facts
+    missing: tuple[MissingQuestions, ...] | None = None  # wanted questions that are not asked
     unasked: str | None = None  # why no question was made from it
     # every stage
     requests: tuple[RequestCount, ...] = ()

@@ -182,6 +182,7 @@ EMPTY = {"questions": list[Any]()}
 NOTHING: Mapping[str, Any] = {  # replies by a schema where there is nothing to write
     "enrich/trace": {"steps": [], "conclusion": ""},
     "facts/claims": {"claim": [], "altered": []},
+    "facts/choices": {"question": []},
     "facts/extract": {"facts": []},
     "facts/questions": {"question": [], "point": []},
     "filters/repair": EMPTY,

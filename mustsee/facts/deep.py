@@ -13,8 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mustsee.calls.llm import Asker
+from mustsee.facts.choices import ask_choices, free_claims
 from mustsee.facts.claims import list_claims
-from mustsee.facts.deep_settings import DeepRules, PointRules, Skill, allot, read_mix
+from mustsee.facts.deep_settings import DeepRules
+from mustsee.facts.mix import Level, Skill, allot, read_levels
 from mustsee.facts.point_exam import PointSeats, examine_open
 from mustsee.facts.points import OpenDraft, make_statements, write_questions
 from mustsee.facts.select import ChosenGroup
@@ -22,25 +24,43 @@ from mustsee.facts.settings import FactSettings
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally
 from mustsee.facts.weigh import weigh_claims
-from mustsee.records import COUNTED, Claim, Provenance, Question, Video
+from mustsee.records import COUNTED, Claim, MissingQuestions, Provenance, Question, Video
 from mustsee.verify.conditions.seen import video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 SPARE = "spare: enough others of its skill are asked"
-TOO_FEW_CLAIMS = "open questions missing because too few claims hold"  # names of counts in run.json
+TOO_FEW_CLAIMS = "too few claims hold (ask.settings.deep.claims.claims=N lists more)"
+TOO_FEW_PASSED, NOTHING_TO_ASK = "too few passed the exams", "the writer found nothing to ask"
+TOO_NEAR = "too few of those that passed"
+WITH_CLAIMS = "questions whose options are claims"
+TOO_FEW_FREE = "too few claims hold that are no point of an open question"
+TOO_FEW_UNGUESSED = "too few were written, read back alike and not guessed"
+# name of a count in run.json
 OVERUSED = "open questions left out because others have their claims as points"
 WORDS = "the words “"  # how the phrase of an on-screen text begins
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeepQuestions:
+    """What a model asks about a whole video. `missing`: open questions that are wanted and not
+    asked.
+    """
+
+    claims: tuple[Claim, ...]
+    questions: tuple[Question, ...]
+    missing: tuple[MissingQuestions, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Seats:
     """The models. The `writer` lists, words and grades. The `guesser` selects; another should
-    measure.
+    measure. `guesser_2`: of questions whose options are claims, beside the `guesser`.
     """
 
     writer: Asker
     verifier: Asker
     guesser: Asker
+    guesser_2: Asker | None = None
 
 
 async def ask_deep(
@@ -52,10 +72,10 @@ async def ask_deep(
     settings: FactSettings,
     tally: StepTally,
     by: Provenance,
-) -> tuple[tuple[Claim, ...], tuple[Question, ...]]:
-    """Return the claims of a video and its open questions; those that may not be asked, and those
-    that are more than wanted, have the reason in `drop`. `composed`: its other questions. Raises
-    BadRow if no request of a step could be read.
+) -> DeepQuestions:
+    """Return the claims of a video, its deep questions, and what is missing of those that are
+    wanted; questions that may not be asked, and those that are more than wanted, have the reason in
+    `drop`. `composed`: its other questions. Raises BadRow if no request of a step could be read.
     """
     assert settings.deep is not None
     rules, seed = settings.deep, settings.seed
@@ -63,18 +83,45 @@ async def ask_deep(
     claims = await weigh_claims(
         video, table, listed, seats.verifier, seats.guesser, frames, rules.claims, tally, seed=seed
     )
-    skills = read_mix(settings.mix)
     held = sum(claim.drop is None for claim in claims)
-    limit = rules.open_limit(video_span(video).seconds)
+    seconds = video_span(video).seconds
+    aimed = settings.wanted_questions(video.video_id, rules.open_limit(seconds))
+    limit = sum(aimed.values())
     number = min(limit, held * rules.points.of_claim // rules.points.least)
-    tally.add(TOO_FEW_CLAIMS, limit - number)
-    wanted = allot(number, skills)
-    questions = await ask_open(
-        video, table, claims, composed, seats, frames, rules, wanted, skills, tally, by, seed=seed
+    wanted = _cut_down(aimed, number)
+    levels = read_levels(settings.reach)
+    examined = await ask_open(
+        video, table, claims, composed, seats, frames, rules, wanted, settings.skills, tally, by,
+        seed=seed,
+    )  # fmt: skip
+    questions = select_open(examined, wanted, levels, seconds)
+    choices, missing = (), ()
+    if rules.choices is not None:
+        most = round(rules.choices.share * rules.question_limit(seconds))
+        free = free_claims(make_statements(table, claims).claims, questions)
+        choices = await ask_choices(
+            video, free, seats.writer, seats.guesser, guessers_of(seats), rules.choices,
+            most, tally, by, seed=seed,
+        )  # fmt: skip
+        if len(choices) < most:
+            why = TOO_FEW_FREE if len(free) < rules.choices.options else TOO_FEW_UNGUESSED
+            missing = (MissingQuestions(what=WITH_CLAIMS, why=why, number=most - len(choices)),)
+    return DeepQuestions(
+        claims=claims,
+        questions=(*questions, *choices),
+        missing=(*list_missing(aimed, wanted, questions, levels, seconds), *missing),
     )
-    for reason, missing in list_missing(wanted, questions).items():
-        tally.add(reason, missing)
-    return claims, questions
+
+
+def guessers_of(seats: Seats) -> list[Asker]:
+    """Return the guessers of questions whose options are claims."""
+    return [seats.guesser, *([seats.guesser_2] if seats.guesser_2 is not None else [])]
+
+
+def _cut_down(aimed: Mapping[str, int], number: int) -> dict[str, int]:
+    """Return `number` of the questions that are aimed at, of each skill as large a share."""
+    skills = [Skill(name=name, share=float(n)) for name, n in aimed.items() if n > 0]
+    return allot(number, skills) if skills else {}
 
 
 async def ask_open(
@@ -92,19 +139,18 @@ async def ask_open(
     *,
     seed: int,
 ) -> tuple[Question, ...]:
-    """Return the open questions of a video, examined and selected."""
+    """Return the open questions of a video, examined."""
     statements = make_statements(table, claims)
-    more = allot(math.ceil(rules.points.spare * sum(wanted.values())), skills)
+    more = _cut_down(wanted, math.ceil(rules.points.spare * sum(wanted.values())))
     drafts = await write_questions(
-        video, statements, seats.writer, more, skills, rules.points, seed=seed
+        video, statements, seats.writer, more, skills, rules.points, tally, seed=seed
     )
     chosen = limit_claims(drafts, rules.points.of_claim)
     tally.add(OVERUSED, len(drafts) - len(chosen))
     exam_seats = PointSeats(guesser=seats.guesser, verifier=seats.verifier, grader=seats.writer)
-    examined = await examine_open(
+    return await examine_open(
         chosen, composed, video, exam_seats, frames, rules.points, tally, by, seed=seed
     )
-    return select_open(examined, wanted, rules.points)
 
 
 def limit_claims(drafts: Sequence[OpenDraft], of_claim: int) -> list[OpenDraft]:
@@ -122,24 +168,40 @@ def limit_claims(drafts: Sequence[OpenDraft], of_claim: int) -> list[OpenDraft]:
 
 
 def select_open(
-    questions: Sequence[Question], wanted: Mapping[str, int], rules: PointRules
+    questions: Sequence[Question],
+    wanted: Mapping[str, int],
+    levels: Sequence[Level],
+    seconds: float,
 ) -> tuple[Question, ...]:
     """Return the questions, those with a reason in `drop` that are more than are wanted. Of each
-    skill those are taken first that need `rules.seconds` of video in sum, and of these the ones
-    with most weight left; what other skills lack is filled with further ones.
+    skill first as many are taken as must reach far, the farthest level first, then those with most
+    weight left; what skills lack is filled with further ones of others. `seconds`: of the video.
     """
     taken: dict[str, Question] = {}
     ranked = sorted(
         (question for question in questions if question.drop is None),
-        key=lambda q: (q.metrics["reach_seconds"] < rules.seconds, -_weight_left(q), q.question_id),
+        key=lambda q: (-_weight_left(q), q.question_id),
     )
-    for fill in (False, True):
-        for question in ranked:
+    total = sum(wanted.values())
+
+    def take(some: Sequence[Question], most: int, *, fill: bool = False) -> None:
+        for question in some:
             of_skill = sum(q.skill == question.skill for q in taken.values())
             limit = math.inf if fill else wanted.get(question.skill or "", 0)
-            room = len(taken) < sum(wanted.values()) and of_skill < limit
-            if room:
+            if len(taken) < most and of_skill < limit:
                 taken.setdefault(question.question_id, question)
+
+    for fill in (False, True):
+        for level in levels:
+            far = [q for q in ranked if level.holds(q.metrics, seconds)]
+            lacking = math.ceil(level.share * total) - sum(
+                level.holds(q.metrics, seconds) for q in taken.values()
+            )
+            take(
+                [q for q in far if q.question_id not in taken],
+                min(total, len(taken) + max(0, lacking)), fill=fill,
+            )  # fmt: skip
+        take(ranked, total, fill=fill)
     return tuple(
         q if q.drop is not None or q.question_id in taken else replace(q, drop=SPARE)
         for q in questions
@@ -150,19 +212,35 @@ def _weight_left(question: Question) -> int:
     return sum(point.weight for point in question.points if point.state == COUNTED)
 
 
-def list_missing(wanted: Mapping[str, int], questions: Sequence[Question]) -> dict[str, int]:
-    """Return for each skill of which fewer questions are asked than wanted a line with the reason,
-    and how many are missing.
+def list_missing(
+    aimed: Mapping[str, int],
+    wanted: Mapping[str, int],
+    questions: Sequence[Question],
+    levels: Sequence[Level],
+    seconds: float,
+) -> tuple[MissingQuestions, ...]:
+    """Return which open questions are missing, and why: of each skill fewer than are `aimed` at,
+    and fewer than must reach far. `wanted`: of each skill, as many as the claims allow.
     """
-    missing: dict[str, int] = {}
-    for skill, number in wanted.items():
+    missing: list[MissingQuestions] = []
+    asked = [q for q in questions if q.drop is None]
+    for skill, number in aimed.items():
         own = [q for q in questions if q.skill == skill]
-        asked = sum(q.drop is None for q in own)
-        if asked >= number:
-            continue
-        reason = "too few passed the exams" if own else "the writer found nothing to ask"
-        missing[f"open questions missing of the skill {skill}: {reason}"] = number - asked
-    return missing
+        lacking = number - sum(q.drop is None for q in own)
+        allowed = max(0, min(lacking, wanted.get(skill, 0) - number + lacking))
+        for n, why in (
+            (lacking - allowed, TOO_FEW_CLAIMS),
+            (allowed, TOO_FEW_PASSED if own else NOTHING_TO_ASK),
+        ):
+            if n > 0:
+                missing.append(
+                    MissingQuestions(what=f"open questions of the skill {skill}", why=why, number=n)
+                )
+    for level in levels:
+        far = sum(level.holds(q.metrics, seconds) for q in asked)
+        if (lacking := math.ceil(level.share * len(asked)) - far) > 0:
+            missing.append(MissingQuestions(what=level.wanted_reach, why=TOO_NEAR, number=lacking))
+    return tuple(missing)
 
 
 def settings_for_composed(settings: FactSettings, rules: DeepRules, seconds: float) -> FactSettings:

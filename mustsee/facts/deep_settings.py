@@ -1,20 +1,15 @@
-"""Settings of what a model asks about a whole video: claims, open questions with points, wording,
-and the mix of skills.
+"""Settings of what a model asks about a whole video: claims, open questions with points, and
+wording.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.verify.conditions.seen import Condition
 
-SKILLS = (
-    "cause", "goal", "change", "comparison", "entity", "dialogue", "plan", "summary", "knowledge",
-    "space",
-)  # fmt: skip
+LEAST_CLAIMS = 6  # of a part of a long video; fewer make no thread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +18,8 @@ class ClaimRules:
 
     `overview`: frames for the writer, of a part of the video; of one longer than `part_seconds` it
     sees parts, and then the whole. `facts`: shown at once, at most. `words`: of the transcript.
-    `claims`: listed at once, at most; `altered`: versions of each. `look`: frames of the moments
+    `claims`: listed at once, at most; `of_video`: of a whole video, of which each of its parts
+    gives as many; `altered`: versions of each. `look`: frames of the moments
     of some claims for the verifier; `whole`: of the whole video, for claims that something never
     happens. `together`: claims that one look judges, at most. `spoken_margin`: seconds around the
     moments of which lines are shown.
@@ -34,20 +30,25 @@ class ClaimRules:
     facts: int = 240
     words: int = 3000
     claims: int = 40
+    of_video: int = 300
     altered: int = 2
     look: Condition = field(
         default_factory=lambda: Condition(condition="evidence", fps=1.0, least=2, most=48)
     )
     whole: Condition = field(default_factory=lambda: Condition(condition="whole", frames=64))
-    together: int = 5
+    together: int = 8
     spoken_margin: float = 2.0
 
     def __post_init__(self) -> None:
-        for name in ("part_seconds", "facts", "claims", "altered", "together"):
+        for name in ("part_seconds", "facts", "claims", "of_video", "altered", "together"):
             if getattr(self, name) < 1:
                 raise UserError(
                     f"ask.settings.deep.claims.{name}={getattr(self, name)!r}: at least 1"
                 )
+
+    def list_limit(self, lists: int) -> int:
+        """Return the number of claims of each of as many lists of one video, at most."""
+        return min(self.claims, max(LEAST_CLAIMS, round(self.of_video / lists)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +88,34 @@ class PointRules:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChoiceRules:
+    """How deep questions with options are made. `share`: of all questions of a video, at most.
+    `options`: of a question. `drafts`: times as many as are wanted are written; most are guessed.
+    `longest`: words of the longest option, as a multiple of those of the shortest.
+    """
+
+    share: float = 0.1
+    options: int = 4
+    drafts: float = 6.0
+    longest: float = 1.7
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1 or not 3 <= self.options <= 8:
+            raise UserError(
+                f"ask.settings.deep.choices: share={self.share!r}, options={self.options!r}: "
+                "expected a share from 0 to 1 and 3 to 8 options"
+            )
+        if self.drafts < 1 or self.longest < 1:
+            raise UserError(
+                f"ask.settings.deep.choices: drafts={self.drafts!r}, longest={self.longest!r}: "
+                "at least 1"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeepRules:
-    """What is asked with a model, and not by rules.
+    """What is asked with a model, and not by rules. `choices`: questions whose options are claims;
+    null: none.
 
     `questions`: of a video, at most, of all kinds: one for every `seconds_each` seconds, and at
     least `least_questions`. `open_share`: share of open questions with points. `text_share`: share
@@ -98,7 +125,8 @@ class DeepRules:
 
     claims: ClaimRules = field(default_factory=ClaimRules)
     points: PointRules = field(default_factory=PointRules)
-    questions: int = 60
+    choices: ChoiceRules | None = None
+    questions: int = 90
     least_questions: int = 12
     seconds_each: float = 10.0
     open_share: float = 2 / 3
@@ -118,54 +146,3 @@ class DeepRules:
     def open_limit(self, seconds: float) -> int:
         """Return the number of open questions among them."""
         return round(self.open_share * self.question_limit(seconds))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Skill:
-    """A skill that open questions ask for. `definition`: in the user's words; empty for one of
-    `SKILLS`, which the prompt defines.
-    """
-
-    name: str
-    share: float
-    definition: str = ""
-
-
-def read_mix(mix: Mapping[str, Any] | None) -> tuple[Skill, ...]:
-    """Return the skills of a mix: NAME: SHARE, or NAME: {share: SHARE, definition: WORDS}. The name
-    of a skill of your own is its definition where there is none. Without a mix all `SKILLS` have
-    the same share. Raises UserError for anything else.
-    """
-    if mix is None:
-        return tuple(Skill(name=name, share=1.0) for name in SKILLS)
-    skills = [_read_skill(name, given) for name, given in mix.items() if given is not None]
-    wanted = tuple(skill for skill in skills if skill.share > 0)
-    if not wanted:
-        raise UserError(f"ask.settings.mix={dict(mix)!r}: no skill has a share above 0")
-    return wanted
-
-
-def _read_skill(name: str, given: Any) -> Skill:
-    fields = dict(given) if isinstance(given, Mapping) else {"share": given}
-    share, definition = fields.pop("share", None), fields.pop("definition", "")
-    is_number = isinstance(share, int | float) and not isinstance(share, bool)
-    if fields or not is_number or share < 0 or not isinstance(definition, str) or not name.strip():
-        raise UserError(
-            f"ask.settings.mix.{name}={given!r}: expected a share such as 2, or "
-            "{share: 2, definition: WORDS}"
-        )
-    own = definition.strip() or ("" if name in SKILLS else name)
-    return Skill(name=name, share=float(share), definition=own)
-
-
-def allot(count: int, skills: Sequence[Skill]) -> dict[str, int]:
-    """Return how many of `count` questions each skill gets by its share, the largest remainders
-    first.
-    """
-    total = sum(skill.share for skill in skills)
-    exact = {skill.name: count * skill.share / total for skill in skills}
-    wanted = {name: int(number) for name, number in exact.items()}
-    rest = sorted(exact, key=lambda name: wanted[name] - exact[name])
-    for name in rest[: count - sum(wanted.values())]:
-        wanted[name] += 1
-    return wanted

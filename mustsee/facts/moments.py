@@ -25,15 +25,17 @@ class MomentRules:
     """How a video is cut. `seconds`: of a moment, about; less in a short video, which has
     `LEAST_MOMENTS` of at least `SHORTEST_S`, about. A shot of more than one and a half times that
     is divided, and shots of less than half of it are joined. `window`: moments that a writer is
-    shown at once. `windows`: at most in a video; of a longer one as many are drawn evenly.
+    shown at once. `windows`: of a video, of which facts are listed, at most; of a longer one those
+    where most goes on. `overview_seconds`: of a part of such a video that gets its own overview.
     """
 
     seconds: float = 6.0
     window: int = 5
     windows: int = 60
+    overview_seconds: float = 600.0
 
     def __post_init__(self) -> None:
-        for name in ("seconds", "window", "windows"):
+        for name in ("seconds", "window", "windows", "overview_seconds"):
             if getattr(self, name) <= 0:
                 raise UserError(f"ask.settings.moments.{name}={getattr(self, name)!r}: above 0")
 
@@ -136,12 +138,9 @@ def image_looks_of(moments: Sequence[Span], vectors: Sequence[ImageVector]) -> N
 
 
 def windows_of(moments: Sequence[Span], rules: MomentRules) -> tuple[tuple[int, int], ...]:
-    """Return the windows as numbers of their first moment and of the one behind their last. Each
-    overlaps the one before it by a moment, unless windows are drawn from a long video.
+    """Return all windows as numbers of their first moment and of the one behind their last. Each
+    overlaps the one before it by a moment.
     """
     step = max(1, rules.window - 1)
-    starts = list(range(0, max(1, len(moments) - 1), step))
-    if len(starts) > rules.windows:
-        places = np.linspace(0, len(starts) - 1, rules.windows).round().astype(int)
-        starts = [starts[n] for n in places]
+    starts = range(0, max(1, len(moments) - 1), step)
     return tuple((start, min(len(moments), start + rules.window)) for start in starts)

@@ -4,8 +4,8 @@ does not say.
     questions = await examine_open(drafts, released, video, seats, frames, settings, tally)
 
 A guesser answers each question alone, and once more with all that is released of the video in view.
-The verifier answers from the frames and lines of the evidence. A grader says of each answer which
-points it states.
+The verifier answers from the frames and lines of the evidence. A grader, who is not told whose
+answers they are, says which points each of the three states.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.claims import MAX_WORDS
 from mustsee.facts.deep_settings import PointRules
+from mustsee.facts.point_grades import grade_answers
 from mustsee.facts.points import OpenDraft, compose_open, evidence_of
 from mustsee.facts.unread import StepTally, gather_readable
-from mustsee.judge.points import PointsGrade, grade_statements
+from mustsee.judge.points import PointsGrade
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import evidence_metrics, needed_seconds, reach
 from mustsee.questions.rows import Row, Rows, numbered_rows, rows_form
@@ -63,15 +64,15 @@ class PointSeats:
 
 @dataclass(frozen=True, kw_only=True)
 class PointGrades:
-    """The grades of the answers to one question; null where one could not be read.
+    """The grades of the answers to one question.
 
     `alone`: without the video. `in_view`: without it, with all that is released of it in view.
     `seeing`: from the evidence.
     """
 
-    alone: PointsGrade | None
-    in_view: PointsGrade | None
-    seeing: PointsGrade | None
+    alone: PointsGrade
+    in_view: PointsGrade
+    seeing: PointsGrade
 
 
 async def examine_open(
@@ -99,25 +100,26 @@ async def examine_open(
     wrong = [wrong_statements(draft, rules.contradictions) for draft in drafts]
 
     async def grade(
-        question: Question, answer: str | None, statements: Sequence[str]
-    ) -> PointsGrade | None:
-        if answer is None:
-            return None
-        return await grade_statements(
-            question.question, answer, question.points, statements, seats.grader, seed=seed
+        question: Question, alone: str, in_view: str, view: SeenAnswer, known: Sequence[str]
+    ) -> PointGrades:
+        texts = {"alone": alone, "in_view": in_view, "seeing": view.answer}
+        grades = await grade_answers(
+            question.question, texts, question.points, known, seats.grader, seed=seed
         )
+        return PointGrades(**grades)
 
-    answered = zip(questions, alone, in_view, seen, wrong, strict=True)
-    requests = [
-        grade(question, answer, statements)
-        for question, one, other, view, known in answered
-        for answer, statements in ((one, ()), (other, ()), (view and view.answer, known))
+    asked = [
+        (n, grade(question, one, other, view, known))
+        for n, (question, one, other, view, known) in enumerate(
+            zip(questions, alone, in_view, seen, wrong, strict=True)
+        )
+        if one is not None and other is not None and view is not None
     ]
-    grades = await gather_readable(requests, tally, GRADES)
+    found = await gather_readable([request for _, request in asked], tally, GRADES)
+    grades = dict(zip((n for n, _ in asked), found, strict=True))
     done = tuple(
         settle_points(
-            question, draft, video_span(video), rules, known,
-            PointGrades(alone=grades[3 * n], in_view=grades[3 * n + 1], seeing=grades[3 * n + 2]),
+            question, draft, video_span(video), rules, known, grades.get(n),
             view.fault if view else "",
         )
         for n, (question, draft, known, view) in enumerate(
@@ -271,15 +273,15 @@ def settle_points(
     video: Span,
     rules: PointRules,
     wrong: Sequence[str],
-    grades: PointGrades,
+    grades: PointGrades | None,
     fault: str,
 ) -> Question:
     """Return a question with the state of its points, its evidence and its contradictions, and the
     reason in `drop` if it may not be asked.
     """
-    alone, in_view, seeing = grades.alone, grades.in_view, grades.seeing
-    if alone is None or in_view is None or seeing is None:
+    if grades is None:
         return replace(question, drop="exam: an answer or a grade could not be read")
+    alone, in_view, seeing = grades.alone, grades.in_view, grades.seeing
     guesses = zip(alone.verdicts, in_view.verdicts, seeing.verdicts, strict=True)
     states = [GIVEN if 1 in (a, b) else COUNTED if s == 1 else UNREACHED for a, b, s in guesses]
     points = tuple(
@@ -350,14 +352,11 @@ def contradictions(wrong: Sequence[str], grades: PointGrades, most: int) -> tupl
     """Return the wrong statements that cost: refused altered versions, but for those that the
     viewer makes, and what a guesser said against a point.
     """
-    asserted = grades.seeing.asserted if grades.seeing else ()
-    kept = [text for text, made in zip(wrong, asserted, strict=False) if not made]
+    kept = [text for text, made in zip(wrong, grades.seeing.asserted, strict=True) if not made]
     guessed = [
         words
         for grade in (grades.alone, grades.in_view)
-        for verdict, words in zip(
-            grade.verdicts if grade else (), grade.words if grade else (), strict=False
-        )
+        for verdict, words in zip(grade.verdicts, grade.words, strict=False)
         if verdict == -1 and MIN_WRONG_WORDS <= len(words.split()) <= MAX_WORDS
     ]
     return tuple(dict.fromkeys((*guessed[: most // 2], *kept)))[:most]

@@ -14,14 +14,17 @@ and words the question. What is guessed, and what nobody who sees it says, is fo
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.claims import claim_spans, sentence
-from mustsee.facts.deep_settings import PointRules, Skill
+from mustsee.facts.deep_settings import PointRules
+from mustsee.facts.mix import Skill
 from mustsee.facts.table import TruthTable
+from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.questions.drafts import Draft, question_id
 from mustsee.questions.rows import Row, Rows, rows_form
 from mustsee.records import Claim, Fact, Point, Provenance, Question, Span, Video
@@ -35,6 +38,8 @@ POINT_KINDS = ("event", "state", "cause", "object")  # of facts that may be poin
 MAX_FACTS = 150  # facts that the writer is shown beside the claims
 MAX_QUESTION_WORDS = 60
 MAX_SPANS = 8  # of a statement that the writer is shown
+QUESTIONS_AT_ONCE = 30  # that one reply holds
+QUESTION_LISTS = "lists of open questions"  # `what` of the requests
 QUESTION_TYPE = "Other"
 _ID = re.compile(r"[\[(]?\s*([CF])\s*(\d{1,4})\s*[\])]?", re.IGNORECASE)
 
@@ -118,17 +123,60 @@ async def write_questions(
     wanted: Mapping[str, int],
     skills: Sequence[Skill],
     rules: PointRules,
+    tally: StepTally,
     *,
     seed: int,
 ) -> tuple[OpenDraft, ...]:
     """Return open questions of the skills, as many as are `wanted` of each at most, as far as the
-    statements allow. Raises BadRow if no reply can be parsed.
+    statements allow. Many are written in several requests, each of the claims of another stretch.
+    Raises BadRow if no reply can be parsed.
     """
+    parts = max(1, -(-sum(wanted.values()) // QUESTIONS_AT_ONCE))
+    asked = [
+        write_some(video, one, writer, number, skills, rules, seed=seed)
+        for one, number in zip(
+            _divide_statements(statements, parts), _divide_wanted(wanted, parts), strict=True
+        )
+        if any(number.values()) and one.claims and len(one.claims) + len(one.facts) >= rules.least
+    ]
+    written = await gather_readable(asked, tally, QUESTION_LISTS)
+    return tuple(draft for drafts in written for draft in drafts or ())
+
+
+def _divide_statements(statements: Statements, parts: int) -> list[Statements]:
+    """Return the statements in parts of neighbours; claims are in the order of time."""
+
+    def divide(some: Sequence[Statement], n: int) -> tuple[Statement, ...]:
+        return tuple(some[n * len(some) // parts : (n + 1) * len(some) // parts])
+
+    return [
+        Statements(claims=divide(statements.claims, n), facts=divide(statements.facts, n))
+        for n in range(parts)
+    ]
+
+
+def _divide_wanted(wanted: Mapping[str, int], parts: int) -> list[dict[str, int]]:
+    """Return the numbers of questions in parts of about one size, with as many skills in each as
+    there can be.
+    """
+    each = [skill for skill, number in wanted.items() for _ in range(number)]
+    divided = [Counter(each[n::parts]) for n in range(parts)]
+    return [{skill: part[skill] for skill in wanted} for part in divided]
+
+
+async def write_some(
+    video: Video,
+    statements: Statements,
+    writer: Asker,
+    wanted: Mapping[str, int],
+    skills: Sequence[Skill],
+    rules: PointRules,
+    *,
+    seed: int,
+) -> tuple[OpenDraft, ...]:
+    """Return open questions of one request. Raises BadRow if no reply can be parsed."""
     defined = {skill.name: skill.definition for skill in skills}
     asked = [WantedSkill(name, n, defined[name]) for name, n in wanted.items() if n > 0]
-    too_few = len(statements.claims) + len(statements.facts) < rules.least
-    if not asked or not statements.claims or too_few:
-        return ()
     return await writer.ask(
         PROMPT,
         questions_form(statements, [skill.name for skill in asked], rules),

@@ -12,10 +12,9 @@ wanted, a guesser without the video sits an exam of them, and what it answers ri
 from __future__ import annotations
 
 import asyncio
-import math
 from asyncio import gather
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -28,10 +27,10 @@ from mustsee.facts.cases import by_chance, shared_seconds
 from mustsee.facts.deep import Seats, ask_deep, limit_texts, settings_for_composed
 from mustsee.facts.draw import draw_groups
 from mustsee.facts.exam import examine
-from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.funnel import count_forms, explain_no_questions
+from mustsee.facts.listing import list_facts
 from mustsee.facts.look import look
-from mustsee.facts.moments import find_alike, moments_of, scenes_of, windows_of
+from mustsee.facts.moments import find_alike, moments_of, scenes_of
 from mustsee.facts.open import open_sibling
 from mustsee.facts.points import RECIPE
 from mustsee.facts.search import Encode, search_moments
@@ -39,25 +38,16 @@ from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.steps import explains_steps, is_of_words_alone
-from mustsee.facts.table import (
-    VIEW,
-    Entry,
-    TruthTable,
-    doubt_lost_things,
-    find_touched,
-)
+from mustsee.facts.table import Entry, TruthTable, doubt_lost_things, find_touched
 from mustsee.facts.unread import StepTally
 from mustsee.facts.wording import word_groups
-from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, evidence_metrics, question_id
 from mustsee.records import Fact, Frame, Provenance, Question, Span, Video
-from mustsee.verify.conditions.seen import Condition, merge_spans, plan, video_span
+from mustsee.verify.conditions.seen import Condition, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 BORDER_S = 1.5  # from a question's evidence that an event must lie to be a wrong answer, at least
-NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
-WINDOWS = "windows"  # `what` of the requests
-LOOKS = "looks"
+LOOKS = "looks"  # `what` of the requests
 
 
 async def ask_facts(
@@ -81,7 +71,8 @@ async def ask_facts(
     if deep is not None:
         settings = settings_for_composed(settings, deep, seconds)
     moments = moments_of(video, settings.moments)
-    facts = await list_facts(video, moments, seats.writer, frames, settings, requests)
+    listed = await list_facts(video, moments, seats.writer, frames, settings, requests)
+    facts = listed.facts
     table = TruthTable(
         facts=facts, moments=moments, scenes=scenes_of(moments, video.frames or (), facts)
     )
@@ -126,16 +117,17 @@ async def ask_facts(
         families = [one.stem.form for group in groups for one in group.members]
         siblings = map(open_sibling, questions, families)
         questions = [*questions, *(q for q in siblings if q is not None)]
-    claims = None
+    claims = missing = None
     if deep is not None:
-        claims, open_questions = await ask_deep(
-            video, table, questions, seats, frames, settings, tally, by
-        )
-        questions = [*open_questions, *questions]
+        asked = await ask_deep(video, table, questions, seats, frames, settings, tally, by)
+        claims, missing = asked.claims, asked.missing
+        questions = [*asked.questions, *questions]
     done = replace(
         video,
         facts=table.facts,
+        listed=listed.spans,
         claims=claims,
+        missing=missing,
         questions=tuple(questions),
         forms=count_forms(stems, drafts, unguessed, guessed, groups),
         requests=requests.counts,
@@ -143,114 +135,6 @@ async def ask_facts(
     if questions:
         return done
     return replace(done, unasked=explain_no_questions(done, seats.writer.llm.identity))
-
-
-async def list_facts(
-    video: Video,
-    moments: Sequence[Span],
-    writer: Asker,
-    frames: VideoFrames,
-    settings: FactSettings,
-    requests: RequestTally,
-) -> tuple[Fact, ...]:
-    """Return the facts that a writer lists of all windows, and those that code takes from the
-    on-screen texts and the transcript, in the order of time. A window without a readable reply is
-    left out, and counted; raises BadRow if all are. An overview of the video comes first, if it has
-    several windows: what it calls people and places, all windows call them.
-    """
-
-    async def list_window(
-        window: Window, see: Condition, kinds: Sequence[str], most: int
-    ) -> tuple[Fact, ...]:
-        planned = plan(see, video_span(video), (window.span,))
-        times = planned.times if planned else ()
-        requests.add_sent(WINDOWS)
-        return await extract(
-            window, writer, images=await frames.jpegs(times, see), times=times,
-            kinds=kinds, most=most, seed=settings.seed,
-        )  # fmt: skip
-
-    named = [kind for kind in settings.kinds if kind in NAMED_KINDS]
-    windows = windows_of(moments, settings.moments)
-    names: Sequence[Fact] = ()
-    if named and len(windows) > 1:
-        whole = Window(span=video_span(video))
-        try:
-            names = await list_window(whole, settings.overview, named, settings.names)
-        except BadRow as error:
-            requests.add_unread(WINDOWS, error)
-    facts: dict[str, Fact] = {}
-    asked: list[Awaitable[tuple[Fact, ...]]] = []
-    for first, last in windows:
-        span = Span(moments[first].start, moments[last - 1].end)
-        window = Window(
-            span=span,
-            moments=tuple(moments[first:last]),
-            lines=tuple(x for x in video.lines or () if x.end > span.start and x.start < span.end),
-            texts=tuple(
-                t
-                for t in video.texts or ()
-                if (t.end or t.time) >= span.start and t.time < span.end
-            ),
-            objects=tuple(
-                x for x in video.objects or () if x.end >= span.start and x.start < span.end
-            ),
-            names=tuple(fact.phrase for fact in names),
-        )
-        most = round(settings.each * (last - first))
-        asked.append(list_window(window, settings.extract, settings.kinds, most))
-    listed = await gather(*asked, return_exceptions=True)
-    for found in listed:
-        if isinstance(found, BadRow):
-            requests.add_unread(WINDOWS, found)
-        elif isinstance(found, BaseException):
-            raise found
-        else:
-            for fact in found:
-                merge_fact(facts, fact)
-    unread = [error for error in listed if isinstance(error, BadRow)]
-    if unread and len(unread) == len(windows):
-        raise BadRow(f"no facts could be listed of its {len(windows)} windows: {unread[-1]}")
-    texts = pick_texts(text_facts(video.texts or ()), moments, settings.texts)
-    if any(fact.kind == VIEW for fact in facts.values()):
-        texts = [replace(text, kind=VIEW) for text in texts]  # One question may join both.
-    for fact in (*texts, *line_facts(video.lines or ())):
-        merge_fact(facts, fact)
-    return tuple(sorted(facts.values(), key=lambda f: (f.spans[0].start, f.fact_id)))
-
-
-def pick_texts(texts: Sequence[Fact], moments: Sequence[Span], most: int) -> list[Fact]:
-    """Return at most `most` of the on-screen texts that begin in one moment, the longest: credits
-    and pages have many, of which none tells more than the others.
-    """
-    begin: dict[int, list[Fact]] = {}
-    for fact in texts:
-        begin.setdefault(min(find_touched(fact.spans, moments), default=0), []).append(fact)
-    longest = (sorted(facts, key=lambda f: -len(f.phrase))[:most] for facts in begin.values())
-    return [fact for facts in longest for fact in facts]
-
-
-def merge_fact(facts: dict[str, Fact], fact: Fact) -> None:
-    """Add a fact to those listed before; one with the kind and the words of an earlier one, but for
-    articles and spelling, adds its spans to that.
-    """
-    key = f"{fact.kind}/{_plain_words(fact)}/{fact.of.casefold()}"
-    if key not in facts:
-        facts[key] = fact
-        return
-    always = Span(0.0, math.inf)
-    spans = merge_spans((*facts[key].spans, *fact.spans), always)
-    facts[key] = replace(facts[key], spans=spans)
-
-
-def _plain_words(fact: Fact) -> str:
-    """Return the words of a fact's phrase; without articles and in one spelling if a model wrote
-    them, since windows that overlap name the same thing twice.
-    """
-    phrase = fact.phrase.casefold()
-    if fact.kind in ("text", "line"):
-        return phrase
-    return normal(phrase).replace("gray", "grey")
 
 
 def spoken_entries(table: TruthTable) -> dict[Entry, bool | None]:

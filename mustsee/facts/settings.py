@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from mustsee.errors import UserError
-from mustsee.facts.deep_settings import DeepRules, read_mix
+from mustsee.facts.deep_settings import DeepRules
+from mustsee.facts.mix import ALL, EACH, SHARE, Skill, allot, read_levels, read_mix, spread_over
 from mustsee.facts.moments import MomentRules
 from mustsee.facts.select import SelectRules
 from mustsee.facts.stem import QuestionForm
@@ -29,10 +30,13 @@ class FactSettings:
     times as many questions as are wanted, of which the guesser answers `together` in one request;
     `exams`: that it sits, at most. `open`: also ask without options where a form can. `deep`: what
     is asked of the whole video with a model, beside the composed questions; null: nothing. `mix`:
-    skills of its open questions with their shares; null: all alike.
+    skills of its open questions with their shares or numbers; null: all alike. `mix_counts`: what
+    these are: `share`, questions of each `video`, or of `all` videos together. `reach`: seconds of
+    video, in sum, with the share of the open questions that need as much. `quotas`: numbers of
+    questions by video and skill; the job sets them for `all`.
     """
 
-    version: ClassVar[str] = "22"
+    version: ClassVar[str] = "23"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",
@@ -76,10 +80,37 @@ class FactSettings:
     open: bool = False
     deep: DeepRules | None = field(default_factory=DeepRules)
     mix: Mapping[str, Any] | None = None
+    mix_counts: str = SHARE
+    reach: Mapping[Any, float] | None = field(default_factory=lambda: {30: 0.5})
+    quotas: Mapping[str, Mapping[str, int]] | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name, least in (("drafts", 1), ("together", 1), ("exams", PASSES)):
             if getattr(self, name) < least:
                 raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: at least {least}")
-        read_mix(self.mix)
+        read_mix(self.mix, self.mix_counts)
+        read_levels(self.reach)
+
+    @property
+    def skills(self) -> tuple[Skill, ...]:
+        """The skills of the open questions."""
+        return read_mix(self.mix, self.mix_counts)
+
+    def for_videos(self, names: Sequence[str]) -> FactSettings:
+        """Return the settings for a run of some videos, over which numbers in all are spread."""
+        if self.mix_counts != ALL or not names:
+            return self
+        return replace(self, quotas=spread_over(names, self.skills))
+
+    def wanted_questions(self, video_id: str, limit: int) -> dict[str, int]:
+        """Return how many open questions of each skill a video should get; `limit` in all, unless
+        the mix says numbers. Raises UserError for numbers in all that no job has spread.
+        """
+        if self.mix_counts == EACH:
+            return {skill.name: int(skill.share) for skill in self.skills}
+        if self.mix_counts == ALL:
+            if self.quotas is None or video_id not in self.quotas:
+                raise UserError("ask.settings.mix_counts=all: this job cannot spread the numbers")
+            return dict(self.quotas[video_id])
+        return allot(limit, self.skills)

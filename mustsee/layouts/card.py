@@ -220,6 +220,8 @@ def funnel(run: Mapping[str, Any], tally: CardCounts) -> str:
     lines += [f"- {line}" for line in (counts.get("guesses") or {}).get("said", ())]
     if sampled := counts.get("sampled"):
         lines.append(f"- {sampled['said']}")
+    if worth := counts.get("worth"):
+        lines.append(f"- {worth['said']}")
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from mustsee.text import words as all_words
 
@@ -47,6 +48,7 @@ _ORDERS = re.compile(
 )
 
 
+@lru_cache(maxsize=65536)
 def words(text: str) -> tuple[str, ...]:
     """Return the words for comparing texts: in lower case and without articles, unless the text has
     only articles.
@@ -55,6 +57,7 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(w for w in all_of if w not in _ARTICLES) or tuple(all_of)
 
 
+@lru_cache(maxsize=65536)
 def normal(text: str) -> str:
     """Return the text as its `words`: equal for texts that differ in case, articles and punctuation
     only.

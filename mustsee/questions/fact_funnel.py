@@ -6,13 +6,15 @@ why = explain_loss(funnel, by_rules=False)
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
 from typing import Any
 
-from mustsee.records import Fact, RequestCount, Span, Video
+from mustsee.records import Fact, MissingQuestions, RequestCount, Span, Video
 
+LISTED_ALL = 0.995  # share of videos from which all of them is listed
 MAX_ERROR_CHARS = 200  # of an error that is named
 FEW = 8  # questions; where more are drafted or chosen, a limit leaves out others on purpose
 ASK_AGAIN = "retry_problems=true asks for these again and takes the rest from the store"
@@ -31,9 +33,12 @@ class FactFunnel:
     that a look judged where they are claimed; `seen`: those that it found there. `possible`:
     questions that the facts allow. `drafted`: of these, with options, for the exam. `guessed`:
     answered right there without the video. `unread`: whose exam had no readable reply. `chosen`:
-    composed. `passed`: that passed every filter.
+    composed. `passed`: that passed every filter. `seconds`: of video; `listed_seconds`: of these,
+    in windows of which facts were listed.
     """
 
+    seconds: float = 0.0
+    listed_seconds: float = 0.0
     listed: int = 0
     spoken: int = 0
     looked_at: int = 0
@@ -68,7 +73,8 @@ class RunFunnel:
     `total`: of all videos with facts; None where there are none, as no job of facts wrote the rows.
     `videos`: of the first of them. `forms`: by key under `ask.settings.forms`. `requests`: of all
     stages, by what they are for. `incomplete`: rows with a request without a readable reply.
-    `by_rules`: whether rules listed the facts.
+    `by_rules`: whether rules listed the facts. `missing`: questions of all videos that are wanted
+    and not asked.
     """
 
     total: FactFunnel | None = None
@@ -77,6 +83,12 @@ class RunFunnel:
     requests: Sequence[RequestCount] = ()
     incomplete: int = 0
     by_rules: bool = False
+    missing: Sequence[MissingQuestions] = ()
+
+    @property
+    def missing_lines(self) -> list[str]:
+        """A line for each kind of questions that are missing, with the number and the reason."""
+        return [f"{each.what}: {each.number} missing, {each.why}" for each in self.missing]
 
     @property
     def most_lost(self) -> str:
@@ -85,6 +97,20 @@ class RunFunnel:
             return ""
         asking = [count for count in self.requests if count.stage == "ask"]
         return explain_loss(self.total, asking, by_rules=self.by_rules)
+
+    @property
+    def listed_note(self) -> str:
+        """A sentence with the share of the videos of which facts were listed; "" where it is
+        unknown, or all.
+        """
+        total = self.total or FactFunnel()
+        share = total.listed_seconds / total.seconds if total.seconds else 1.0
+        if share >= LISTED_ALL:
+            return ""
+        return (
+            f"facts were listed of {share:.0%} of {total.seconds / 3600:.2g} h of video, where "
+            "most goes on; ask.settings.moments.windows=N lists more windows of a video"
+        )
 
     def explain_all(self, reasons: Mapping[str, str]) -> dict[str, str]:
         """Return reasons why videos have no question that passed, each of a video with a question
@@ -106,15 +132,20 @@ class RunFunnel:
             "videos": {name: dict(vars(each)) for name, each in self.videos.items()},
             "forms": {name: dict(vars(each)) for name, each in self.forms.items()},
             "most_lost": self.most_lost,
+            "listed_note": self.listed_note,
+            "missing": self.missing_lines,
         }
 
 
 def funnel_of_video(video: Video, passed: int = 0) -> FactFunnel:
     """Return the numbers of a video with facts. `passed`: of its questions, every filter."""
-    facts = video.facts or ()
+    facts, windows = video.facts or (), video.listed or ()
     claimed = [fact for fact in facts if fact.kind != "line"]
     forms = video.forms or ()
+    is_known, until = video.listed is not None, video.until
     return FactFunnel(
+        seconds=until - (video.start or 0.0) if is_known and until is not None else 0.0,
+        listed_seconds=round(sum(span.seconds for span in windows), 3),
         listed=len(facts),
         spoken=len(facts) - len(claimed),
         looked_at=sum(_meet(fact, (*fact.seen, *fact.unseen, *fact.unsure)) for fact in claimed),
@@ -146,6 +177,17 @@ def sum_requests(counts: Iterable[RequestCount]) -> list[RequestCount]:
             error=count.error or before.error,
         )
     return list(sums.values())
+
+
+def sum_missing(missing: Iterable[MissingQuestions]) -> list[MissingQuestions]:
+    """Return the sums by what is missing and why, the largest first."""
+    sums = Counter[tuple[str, str]]()
+    for each in missing:
+        sums[each.what, each.why] += each.number
+    return [
+        MissingQuestions(what=what, why=why, number=number)
+        for (what, why), number in sums.most_common()
+    ]
 
 
 def describe_unread(count: RequestCount) -> str:

@@ -9,9 +9,10 @@ from mustsee.questions.fact_funnel import (
     FormFunnel,
     RunFunnel,
     funnel_of_video,
+    sum_missing,
     sum_requests,
 )
-from mustsee.records import RequestCount
+from mustsee.records import MissingQuestions, RequestCount
 from mustsee.run.tables import MAX_NAMED_VIDEOS, Tables
 
 
@@ -29,8 +30,12 @@ def count_funnels(tables: Tables, subset: str | None, *, by_rules: bool) -> RunF
     total, videos = None, dict[str, FactFunnel]()
     forms = dict[str, Counter[str]]()
     requests, incomplete = list[RequestCount](), 0
-    for video in tables.videos("facts", "forms", "requests"):
+    missing = list[MissingQuestions]()
+    for video in tables.videos(
+        "facts", "listed", "forms", "missing", "requests", "duration", "start", "end"
+    ):
         requests = sum_requests((*requests, *video.requests))
+        missing = sum_missing((*missing, *(video.missing or ())))
         incomplete += any(count.unread for count in video.requests)
         if video.forms is None:
             continue
@@ -51,4 +56,5 @@ def count_funnels(tables: Tables, subset: str | None, *, by_rules: bool) -> RunF
         requests=requests,
         incomplete=incomplete,
         by_rules=by_rules,
+        missing=missing,
     )

@@ -20,6 +20,7 @@ from mustsee.run import pace
 if TYPE_CHECKING:  # Every worker imports this module, and few of them the filters.
     from mustsee.stats import Estimate
     from mustsee.verify.guess_counts import GuessCounts
+    from mustsee.verify.worth import WorthCounts
 
 MIN_RIGHT_SHARE = 0.95  # of the sample that `sight` looked at, below which it should look at all
 RowOutcome = Literal["computed", "reused", "dropped", "problem", "started"]
@@ -187,6 +188,7 @@ class QuestionCounts:
     `guesses`: of the filters by guesses, compared with chance; None without such filters.
     `sampled`: the share of right questions among those that `sight` looked at, where it looked at a
     sample only; else None.
+    `worth`: what a rater says of a sample; None where none was asked.
     """
 
     made: int = 0
@@ -201,6 +203,7 @@ class QuestionCounts:
     without: Mapping[str, str] = field(default_factory=dict[str, str])
     guesses: GuessCounts | None = None
     sampled: Estimate | None = None
+    worth: WorthCounts | None = None
 
     @property
     def untested_note(self) -> str:
@@ -332,6 +335,8 @@ class RunRecord:
                 "guesses": questions.guesses.plain() if questions.guesses else None,
                 "sampled": questions.sampled
                 and {**vars(questions.sampled), "said": questions.sample_note},
+                "worth": questions.worth
+                and {**vars(questions.worth), "said": questions.worth.summary_line},
                 "filters": {name: dict(vars(each)) for name, each in questions.filters.items()},
             },
             "without_questions": dict(questions.without),

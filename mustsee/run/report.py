@@ -9,9 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ RULES_NOTE = (
     "Composed by rules: nothing is asked about causes, aims, changes or what somebody knows. Such "
     "questions need a model."
 )
+NEEDED_S = (5, 15, 30, 60, 120)  # borders of the bars of seconds that questions need
 ASSETS = Path(__file__).parents[1] / "assets"
 
 
@@ -59,11 +62,14 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
     tables, templates = Tables(folder), environment()
     subset = (record["config"].get("vet") or {}).get("subset")
     content = browser(tables, store, subset)
-    slots = Counter(
-        q.answer_index
-        for q in tables.questions("answer_index", "drop")
-        if q.drop is None and q.answer_index is not None
-    )
+    slots, needed = Counter[int](), list[float]()
+    for question in tables.questions("answer_index", "metrics", "drop"):
+        if question.drop is not None:
+            continue
+        if question.answer_index is not None:
+            slots[question.answer_index] += 1
+        if "reach_seconds" in question.metrics:
+            needed.append(question.metrics["reach_seconds"])
     script = (ASSETS / "browse.js").read_text(encoding="utf-8")
     digest = hashlib.sha256(script.encode()).digest()
     page = templates.get_template("report.html.j2").stream(
@@ -80,6 +86,7 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
         types=bars(record["questions"]["types"]),
         slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),
         evidence=bars(_positions(content.questions)),
+        needed=bars(count_needed(needed)),
         config=json.dumps(record["config"], indent=2, ensure_ascii=False),
         data=_data(content, templates.get_template("question.html.j2").module),
         script=script,
@@ -95,6 +102,21 @@ def are_by_rules(tables: Tables) -> bool:
     """Whether rules listed all facts of which the questions of a run were composed."""
     composed = [q for q in tables.questions("form", "provenance") if q.form and q.provenance]
     return bool(composed) and all(q.provenance and is_rules(q.provenance.llm) for q in composed)
+
+
+def count_needed(seconds: Sequence[float]) -> dict[str, int]:
+    """Count questions by the seconds of video that one must see for them, in sum; nothing where
+    none is known.
+    """
+    if not seconds:
+        return {}
+    counts = Counter(bisect_right(NEEDED_S, each) for each in seconds)
+    names = [
+        f"under {NEEDED_S[0]:g} s",
+        *(f"{a:g} to {b:g} s" for a, b in pairwise(NEEDED_S)),
+        f"{NEEDED_S[-1]:g} s or more",
+    ]
+    return {name: counts[n] for n, name in enumerate(names)}
 
 
 def _data(content: Browser, macros: Any) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,8 @@ from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts
 from mustsee.verify.guess_counts import GuessRule, count_guesses
 from mustsee.verify.meanings import FILTERS, name_with_meaning
 from mustsee.verify.sight import SAMPLED
+from mustsee.verify.worth import NAME as WORTH
+from mustsee.verify.worth import count_worth
 
 T = TypeVar("T")
 
@@ -189,7 +191,7 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
         failed.update(name for name, passed in _filter_results(question) if not passed)
         subsets.update(question.subsets)
     unread = _count_unparsed(tables) if unverified else {}
-    models = asked_models(tables) if asked or unverified else {}
+    models = asked_models(tables)
     filters = {
         name: FilterCounts(
             asked=asked[name],
@@ -225,6 +227,9 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
         without=without_questions(tables, subset),
         guesses=count_guesses(tables.questions(*columns), rule) if rule and rule.filters else None,
         sampled=_mean_by_video(sampled) if sampled else None,
+        worth=count_worth(tables.questions("drop", "metrics", "verdicts", "provenance"))
+        if WORTH in models
+        else None,
     )
 
 

@@ -37,6 +37,10 @@ def funnel_tables(funnel: RunFunnel) -> Iterable[RenderableType]:
         videos.add_row(plain_line(name), *map(str, numbers))
     yield videos
     yield plain_line(STEPS, style="dim")
+    if funnel.listed_note:
+        yield plain_line(funnel.listed_note)
+    for line in funnel.missing_lines:
+        yield plain_line(line)
     drafted = {name: each for name, each in funnel.forms.items() if each.drafted}
     if not drafted:
         return

@@ -39,6 +39,8 @@ def outcome_lines(
         yield plain_line(line)
     if counts.sample_note:
         yield plain_line(counts.sample_note)
+    if counts.worth:
+        yield plain_line(counts.worth.summary_line)
     if counts.untested_note:
         yield Text(counts.untested_note, style="bold")
 

@@ -31,7 +31,7 @@ from actors.calls.coordinator_actor import (
 )
 from actors.engine.session import Session
 from actors.engine.stage import Filter, Stage
-from actors.part import LlmConfig, Part
+from actors.part import LlmConfig, NeedsRows, Part
 from actors.stages.vet import Vet
 from mustsee.calls.llm import Llm
 from mustsee.calls.usage import UsageTotals
@@ -228,6 +228,8 @@ class RunningJob:
                 f"cluster.stages has no {name!r}: add this stage to the file of cluster="
             )
         trials.check(part, self.run.budget_usd, endpoints=not self.run.rehearsal.free)
+        if isinstance(part, NeedsRows) and self._input is not None:
+            part = part.for_rows(self._input["video_id"].to_pylist())
         self._steps.append(
             Stage(
                 name=name,

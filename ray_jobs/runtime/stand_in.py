@@ -31,6 +31,7 @@ NARRATION = (
     "boat had left without them. Turn it slowly until you hear it click, then let go. Nobody "
     "knew that the bridge had been closed for three weeks. In the end we painted all of it blue."
 )
+REMARK = NARRATION[:40]  # what a made-up reply adds to a verdict
 # Kinds of made-up facts in turn, and how many of the facts that may be listed are: as strong
 # readers listed them of the recorded videos (examples/replies).
 FACT_KINDS = (
@@ -264,7 +265,7 @@ def _weighed_claims(variables: Mapping[str, Any]) -> str:
     where = "; ".join(f"{s.start:.1f}-{max(s.end, s.start + 0.5):.1f}" for s in shown)
     lines = [
         f"STATEMENT {n}: {f'HOLDS | {where}' if HELD in text else 'DOES NOT HOLD | NONE'} | "
-        f"{NARRATION[:40]}"
+        f"{REMARK}"
         for n, text in enumerate(variables["statements"], 1)
     ]
     return "\n".join(lines)
@@ -289,9 +290,18 @@ def _open_questions(variables: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _written_choices(variables: Mapping[str, Any]) -> str:
+    """As many questions as are wanted, each on another claim, with the next ones as options."""
+    claims, wrong = len(variables["claims"]), range(1, variables["wrong"] + 1)
+    return "\n".join(
+        f"QUESTION {n + 1}: C{n + 1} | {', '.join(f'C{(n + k) % claims + 1}' for k in wrong)} | "
+        f"{_asked(random.Random(f'{n}/choice'))[0]}"
+        for n in range(min(claims, variables["count"]))
+    )
+
+
 def _open_answers(variables: Mapping[str, Any]) -> str:
     """An answer to each question; who is shown frames begins it with `SEEN`."""
-    # Alone and with others in view it is another answer, and graded anew.
     others = len(variables.get("others", ()))
     own = f"NONE | {SEEN}" if "frames" in variables else f"Of {others} others: "
     return "\n".join(f"ANSWER {n}: {own}{NARRATION}" for n in range(1, len(variables["asked"]) + 1))
@@ -300,10 +310,25 @@ def _open_answers(variables: Mapping[str, Any]) -> str:
 def _graded_points(variables: Mapping[str, Any]) -> str:
     """Who has seen the video states each point, and who has not states none."""
     verdict = "ENTAILED" if variables["answer"].startswith(SEEN) else "ABSENT"
-    points = range(1, len(variables["points"]) + 1)
-    statements = range(1, len(variables["statements"]) + 1)
-    lines = [f"POINT {n}: {verdict} | {NARRATION[:40]}" for n in points]
-    return "\n".join([*lines, *(f"STATEMENT {n}: NO |" for n in statements)])
+    lines = [f"POINT {n}: {verdict} | {REMARK}" for n, _ in enumerate(variables["points"], 1)]
+    wrong = (f"STATEMENT {n}: NO |" for n, _ in enumerate(variables["statements"], 1))
+    return "\n".join([*lines, *wrong])
+
+
+def _graded_answers(variables: Mapping[str, Any]) -> str:
+    """The same of several answers."""
+    answers = zip(LETTERS, variables["answers"], strict=False)
+    by = ", ".join(x for x, answer in answers if answer.startswith(SEEN)) or "NONE"
+    lines = [f"POINT {n}: {by} | NONE |" for n, _ in enumerate(variables["points"], 1)]
+    wrong = (f"STATEMENT {n}: NONE" for n, _ in enumerate(variables["statements"], 1))
+    return "\n".join([*lines, *wrong])
+
+
+def _ratings(variables: Mapping[str, Any]) -> str:
+    """High grades, or all conditions met where frames are shown."""
+    cells = " | ".join(["YES"] * 5 if "frames" in variables else ["4"] * 3)
+    rows = enumerate(variables["asked"], 1)
+    return "\n".join(f"QUESTION {n}: {cells} | {REMARK}" for n, _ in rows)
 
 
 def _wordings(variables: Mapping[str, Any]) -> str:
@@ -356,14 +381,18 @@ def _vectors(texts: Sequence[str]) -> str:
 MADE_UP: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "facts/answer_blind": _open_answers,
     "facts/answer_seen": _open_answers,
+    "facts/choices": _written_choices,
     "facts/claims": _listed_claims,
     "facts/extract": _listed_facts,
     "facts/grade": _graded_points,
+    "facts/grade_answers": _graded_answers,
     "facts/look": _judged_facts,
     "facts/questions": _open_questions,
     "facts/read_back": _readings,
     "facts/weigh": _weighed_claims,
     "facts/word": _wordings,
+    "filters/conditions": _ratings,
+    "filters/worth": _ratings,
     "neptune/questions": _written_questions,
     "neptune/whole": _written_questions,
     "neptune/script": _written_questions,

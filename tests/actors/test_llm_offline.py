@@ -21,9 +21,10 @@ MODELS_ONLY = {
 } | {
     f"facts/{name}"
     for name in (
-        "claims", "weigh", "questions", "answer_blind", "answer_seen", "grade", "word", "read_back",
+        "claims", "weigh", "questions", "answer_blind", "answer_seen", "grade",
+        "grade_answers", "choices", "word", "read_back",
     )
-}  # fmt: skip
+} | {"filters/worth", "filters/conditions"}  # fmt: skip
 
 
 def test_every_prompt_has_a_rule_but_those_that_only_models_are_asked() -> None:

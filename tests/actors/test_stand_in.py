@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mustsee.calls.llm import Asker, Message, Request, VideoClip
+from mustsee.facts.choices import choices_form
 from mustsee.facts.deep import Seats
 from mustsee.facts.extract import Window, facts_form
 from mustsee.facts.forms.after import AfterForm
@@ -30,6 +31,7 @@ from mustsee.verify.blind import ranking
 from mustsee.verify.guess_set import rankings
 from mustsee.verify.look_replies import CANNOT, look_form
 from mustsee.verify.repair import FailedWording, repair_form
+from mustsee.verify.worth import conditions_form, grades_form
 from ray_jobs.runtime.rehearse import open_rules_session
 from ray_jobs.runtime.stand_in import MADE_UP, stand_in_reply
 from tests.actors.test_rehearse import MODEL
@@ -92,13 +94,25 @@ def test_calls_on_a_video_of_which_the_rules_ask_nothing_are_counted(tmp_path: P
     assert len(deep) < len(asked)
     drafts = calls["facts/answer_blind"] - 1  # each alone, and all in view at once
     assert drafts >= len(deep)
-    assert calls["facts/grade"] == 3 * drafts
+    assert calls["facts/grade_answers"] == drafts
     assert {calls[f"facts/{name}"] for name in ("claims", "questions", "word", "read_back")} == {1}
     assert not {name: n for name, n in counts.items() if "could not be read" in name and n}
     again = asyncio.run(ask_facts(video, seats, frames, encode, settings, count))
     assert again == done
     repeated = {name: c.calls for name, c in session.coordinator.snapshot().llm.by_prompt.items()}
     assert repeated == calls, "all replies are in the store"
+
+
+def test_made_up_choices_and_ratings_have_the_form_of_a_model_s() -> None:
+    claims = tuple(range(6))
+    text = MADE_UP["facts/choices"]({"claims": claims, "wrong": 3, "count": 9})
+    drafts = choices_form(6, 4).read(text)
+    assert [draft.places[0] for draft in drafts] == list(claims)
+    asked = ("a", "b")
+    assert len(grades_form(2).read(MADE_UP["filters/worth"]({"asked": asked}))) == 2
+    given = {"asked": asked, "frames": ()}
+    (one, _) = conditions_form(2).read(MADE_UP["filters/conditions"](given))
+    assert dict(one.values) == dict.fromkeys("abcde", 1.0)
 
 
 def test_as_many_questions_as_are_asked_for_are_sound(tmp_path: Path) -> None:

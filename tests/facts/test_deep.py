@@ -17,10 +17,11 @@ from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.facts.claims import CLAIM_LISTS, LOOSE_CLAIMS, list_claims
 from mustsee.facts.deep import SPARE, Seats, ask_deep, limit_texts, settings_for_composed
-from mustsee.facts.deep_settings import ClaimRules, DeepRules, PointRules, Skill, allot, read_mix
+from mustsee.facts.deep_settings import ChoiceRules, ClaimRules, DeepRules, PointRules
 from mustsee.facts.extract import make_fact
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.count import CountForm
+from mustsee.facts.mix import Skill, allot, read_mix
 from mustsee.facts.select import Chosen, ChosenGroup
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
@@ -165,7 +166,7 @@ def test_planted_wrong_claims_are_found_and_right_ones_kept_by_a_noisy_verifier(
     assert sum(c.drop is not None for c in right) <= 0.05 * len(right)
     assert counts["claims that hold"] == sum(c.drop is None for c in done)
     looks = [request.seed for request in model.of("facts/weigh")]
-    assert looks.count(1) == looks.count(2) == 600 / 5
+    assert looks.count(1) == looks.count(2) == 600 / ClaimRules().together
     assert 0 < looks.count(3) < looks.count(1) + 1
 
 
@@ -329,21 +330,22 @@ class Story:
 
     def grade(self, request: Request) -> str:
         lines: list[str] = []
+        answers = dict(zip("ABC", request.variables["answers"], strict=False))
         for n, text in enumerate(request.variables["points"], 1):
             (number,) = re.findall(r"\d+", text)
-            said = f"<{number}>" in request.variables["answer"]
-            against = bool(self.wrong) and not said and number == "3"
-            verdict = "ENTAILED" if said else "CONTRADICTED" if against else "ABSENT"
-            lines.append(f"POINT {n}: {verdict} | {self.wrong if against else 'so'}")
+            said = [x for x, answer in answers.items() if f"<{number}>" in answer]
+            against = [x for x in answers if self.wrong and x not in said and number == "3"]
+            verdicts = (", ".join(some) or "NONE" for some in (said, against))
+            lines.append(f"POINT {n}: {' | '.join(verdicts)} | {self.wrong if against else ''}")
         for n, _ in enumerate(request.variables["statements"], 1):
-            lines.append(f"STATEMENT {n}: NO |")
+            lines.append(f"STATEMENT {n}: NONE")
         return "\n".join(lines)
 
     def model(self) -> Model:
         return Model(
             {"facts/claims": self.claims, "facts/weigh": weigh_reply(), "facts/rank": rank_reply,
              "facts/questions": self.questions, "facts/answer_blind": self.answer,
-             "facts/answer_seen": self.answer, "facts/grade": self.grade}
+             "facts/answer_seen": self.answer, "facts/grade_answers": self.grade}
         )  # fmt: skip
 
 
@@ -364,8 +366,10 @@ def run_story(
     asker = (model or story.model()).asker()
     seats = Seats(writer=asker, verifier=asker, guesser=asker)
     deep = ask_deep(VIDEO, TABLE, [COMPOSED], seats, FRAMES, settings, tally, BY)
-    _, questions = asyncio.run(deep)
-    return questions, counts
+    done = asyncio.run(deep)
+    for each in done.missing:
+        counts[f"missing {each.what}: {each.why}"] += each.number
+    return done.questions, counts
 
 
 def test_points_that_are_said_without_the_video_or_not_said_with_it_do_not_count() -> None:
@@ -393,7 +397,7 @@ def test_a_question_with_too_few_points_left_is_not_asked() -> None:
     questions, counts = run_story(Story(blind=frozenset((1, 2, 3))))
     assert (questions[0].drop or "").startswith("exam: 3 of 6 points are left (3 said without")
     assert questions[1].drop is None
-    assert counts["open questions missing of the skill cause: too few passed the exams"] == 1
+    assert counts["missing open questions of the skill cause: too few passed the exams"] == 1
     assert counts["points that a reader without the video said"] == 3
 
 
@@ -422,7 +426,8 @@ def test_a_reader_answers_each_question_alone_and_then_with_all_in_view() -> Non
     assert all(not request.messages[-1].images for request in (*alone, view))
     (seen,) = model.of("facts/answer_seen")
     assert seen.messages[-1].images
-    assert len(model.of("facts/grade")) == 2 * 3
+    grades = model.of("facts/grade_answers")
+    assert [len(request.variables["answers"]) for request in grades] == [3, 3]
 
 
 def test_an_answer_that_cannot_be_read_leaves_its_question_out() -> None:
@@ -611,3 +616,37 @@ def test_wordings_of_a_part_that_cannot_be_read_are_counted_and_left_out() -> No
     (left,) = asyncio.run(words)
     assert left.members[0].stem.form == "after"
     assert (counts[WORDINGS], counts[NOT_WORDED]) == (2, 1)
+
+
+def test_claims_as_options_are_no_points_of_open_questions_or_are_said_to_be_missing() -> None:
+    """All twelve claims are points of the two open questions; of a dropped one they are free."""
+    assert SETTINGS.deep is not None
+    deep = replace(SETTINGS.deep, questions=10, least_questions=10, choices=ChoiceRules(options=3))
+    settings = replace(SETTINGS, deep=deep)
+    _, counts = run_story(Story(), settings)
+    said = "missing questions whose options are claims: too few claims hold that are no point"
+    assert sum(n for name, n in counts.items() if name.startswith(said)) == 1
+
+    story = Story(blind=frozenset(range(1, 7)))  # the first question goes
+    listed = "QUESTION 1: C1 | C2, C3 | What does the man at the door want?"
+
+    def read(request: Request) -> str:
+        (right,) = request.variables["right"]
+        others = [x for n, x in enumerate("ABC") if n != right]
+        return f"QUESTION 1: {'ABC'[right]} | {', '.join(others)}"
+
+    def guess(request: Request) -> str:
+        if len(request.variables["asked"]) > 1:
+            return rank_reply(request)
+        options = request.variables["asked"][0]["options"]
+        order = sorted(options, key=lambda text: "thing 1 " in text)  # the right one comes last
+        letters = " > ".join("ABC"[options.index(text)] for text in order)
+        return f"QUESTION 1: {letters} | so"
+
+    replies = {**story.model().replies, "facts/choices": lambda r: listed,
+               "facts/read_back": read, "facts/rank": guess}  # fmt: skip
+    questions, _ = run_story(story, settings, Model(replies))
+    (choice,) = [q for q in questions if q.options]
+    points = {p.text for q in questions if q.drop is None for p in q.points}
+    assert points
+    assert points.isdisjoint(choice.options)

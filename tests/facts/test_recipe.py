@@ -18,6 +18,7 @@ from mustsee.facts.exam import EXAM_ANSWERS, MAX_UNREAD_PARTS, examine
 from mustsee.facts.extract import make_fact
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
+from mustsee.facts.listing import list_facts, merge_fact, pick_texts
 from mustsee.facts.recipe import (
     LOOKS,
     AlikeMoments,
@@ -25,8 +26,6 @@ from mustsee.facts.recipe import (
     drop_near_acts,
     drop_twins,
     look_at,
-    merge_fact,
-    pick_texts,
     spoken_entries,
     wanted_entries,
 )
@@ -373,8 +372,6 @@ def test_stems_are_alike_if_their_first_moments_are_and_differ() -> None:
 
 
 def test_a_video_of_which_no_window_can_be_read_is_a_problem(tmp_path: Path) -> None:
-    from mustsee.facts.recipe import list_facts
-
     video = Video(video_id="v", uri="v.mp4", duration=30.0)
     frames: Any = Frames()
     with pytest.raises(BadRow, match="facts/extract"):

@@ -16,7 +16,7 @@ from mustsee.facts.cases import is_marked
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.first import FirstForm
 from mustsee.facts.forms.quarter import QuarterForm
-from mustsee.facts.recipe import list_facts
+from mustsee.facts.listing import list_facts
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.table import TEXTS, VIEW, Entry, TruthTable, doubt_lost_things
 from mustsee.prompts import Prompts
@@ -63,7 +63,8 @@ def test_texts_are_views_where_rules_list_some(identity: str, listed: str, kinds
     frames: Any = Frames()
     asker = Asker(llm=model, prompts=Prompts(), tries=1)
     settings = FactSettings(forms={}, kinds=("object",))
-    facts = asyncio.run(list_facts(video, SPANS[:3], asker, frames, settings, RequestTally()))
+    done = list_facts(video, SPANS[:3], asker, frames, settings, RequestTally())
+    facts = asyncio.run(done).facts
     assert {fact.kind for fact in facts} == kinds
     assert "the words “PARTS LIST”" in {fact.phrase for fact in facts}
 

@@ -28,7 +28,7 @@ RECORDED = [
     "vet.filters.options=null", "hear.speakers=null",
     "hear@hear.engine=replay", f"hear.engine.path={TRANSCRIPTS}",
 ]  # fmt: skip
-NOT_DEEP = "ask.settings.deep=null"  # nothing of it was recorded
+NOT_DEEP = ["ask.settings.deep=null", "vet.worth=null"]  # nothing of these was recorded
 # what another processor and another number of threads compute with
 KERNELS = (
     {"CT2_USE_MKL": "0", "OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "1"},
@@ -50,7 +50,7 @@ def test_recorded_replies_give_the_same_questions_with_other_kernels(tmp_path: P
     for number, kernels in enumerate(KERNELS):
         out = tmp_path / str(number)
         given = [f"videos={videos}", f"out={out}", "llm=replay", f"llm.path={REPLIES}", *RECORDED]
-        given.append(NOT_DEEP)
+        given += NOT_DEEP
         subprocess.run(
             [sys.executable, "-m", "ray_jobs.make", *given],
             cwd=ROOT, env={**os.environ, **kernels}, check=True, timeout=400,
@@ -110,7 +110,7 @@ def test_the_bill_of_recorded_replies_is_within_a_quarter_of_the_estimate(tmp_pa
     videos, out = ROOT / "examples/videos/pancakes.mp4", tmp_path / "out"
     with Loopback(reply=recorded_replies(str(REPLIES), otherwise)) as server:
         address = [f"base_url={server.url}", "key_env=null"]
-        given = [f"videos={videos}", f"out={out}", "llm=openai", *address, *RECORDED, NOT_DEEP]
+        given = [f"videos={videos}", f"out={out}", "llm=openai", *address, *RECORDED, *NOT_DEEP]
         assert build(compose("make", [*given, "dry_run=true"]))() == 0
         assert server.counts["chat"] == 0
         assert build(compose("make", given))() == 0

@@ -18,11 +18,13 @@ import pytest
 from PIL import Image
 
 from mustsee import schemas
+from mustsee.questions.fact_funnel import FactFunnel, RunFunnel
 from mustsee.records import (
     GIVEN,
     UNREACHED,
     Keyframe,
     Line,
+    MissingQuestions,
     Point,
     Provenance,
     Question,
@@ -128,6 +130,38 @@ def test_the_page_is_one_file_whose_only_script_is_its_own(tmp_path: Path) -> No
     assert "default-src 'none'" in page
     assert not re.search(r"""(?:src|href|url)\s*[=(]\s*["']?https?:""", page)
     assert "taken'</script>" not in page
+
+
+ROW = Video(video_id="v", uri="v.mp4", duration=100.0, lineage={"look": "v"})
+
+
+def test_the_page_shows_how_much_video_kept_questions_need(tmp_path: Path) -> None:
+    seconds = {"a": 4.0, "b": 30.0, "c": 59.9, "d": 500.0}
+    questions = [question(n, "v", metrics={"reach_seconds": s}) for n, s in seconds.items()]
+    questions.append(question("e", "v", metrics={"reach_seconds": 70.0}, drop="sight: two fit"))
+    page = run_of(tmp_path, questions, [ROW]).read_text()
+    card = page[page.index("Video that one must see, in sum") :].partition("</div></div>")[0]
+    bars = re.findall(r"<span>([^<]*)</span><i[^>]*></i><span>(\d+)</span>", card)
+    assert dict(bars)["30 to 60 s"] == "2"
+    assert (dict(bars)["under 5 s"], dict(bars)["60 to 120 s"]) == ("1", "0")
+    assert dict(bars)["120 s or more"] == "1"
+    without = run_of(tmp_path / "old", [question("a", "v")], [ROW]).read_text()
+    assert "Video that one must see" not in without
+
+
+def test_the_page_says_what_was_listed_what_is_missing_and_what_a_rater_says(
+    tmp_path: Path,
+) -> None:
+    total = FactFunnel(seconds=7200.0, listed_seconds=1800.0, listed=9, chosen=2)
+    missing = MissingQuestions(what="open questions of the skill cause", why="few claims", number=3)
+    funnel = RunFunnel(total=total, missing=[missing])
+    run_of(tmp_path, [question("a", "v")], [ROW])
+    questions = {**RECORD["questions"], "worth": {"said": "worth: english 4.0 of 5"}}
+    record = {**RECORD, "fact_funnel": funnel.plain(), "questions": questions}
+    page = write_report(tmp_path, record, None).read_text()
+    assert "Facts were listed of 25% of 2 h of video" in page
+    assert "open questions of the skill cause: 3 missing, few claims" in page
+    assert "Worth: english 4.0 of 5." in page
 
 
 def test_a_page_without_questions_points_at_the_videos(tmp_path: Path) -> None:

@@ -20,13 +20,16 @@ from mustsee.calls.request_tally import RequestTally
 from mustsee.enrich.traces import Traces, add_trace
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
+from mustsee.facts.choices import write_choices
 from mustsee.facts.claims import list_claims
-from mustsee.facts.deep_settings import ClaimRules, PointRules, Skill
+from mustsee.facts.deep_settings import ChoiceRules, ClaimRules, PointRules
 from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
+from mustsee.facts.mix import Skill
 from mustsee.facts.point_exam import answer_blind, answer_seen
-from mustsee.facts.points import compose_open, make_statements, write_questions
+from mustsee.facts.point_grades import grade_answers
+from mustsee.facts.points import Statement, compose_open, make_statements, write_questions
 from mustsee.facts.rank import rank
 from mustsee.facts.select import Chosen
 from mustsee.facts.settings import MODEL_KINDS
@@ -52,6 +55,7 @@ from mustsee.verify.match_set import match
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import VettingContext, ignore_count, vet
+from mustsee.verify.worth import WorthRules, check_conditions, rate_words
 from tests.support import verifier
 from tests.support.neptune_video import SAID, sample_video
 
@@ -89,6 +93,12 @@ FACT_REPLIES = {
     "facts/read_back": "QUESTION 1: B | A, C",
     "facts/grade": "POINT 1: ENTAILED | he opens it\nPOINT 2: CONTRADICTED | the dog\n"
     "POINT 3: ABSENT | \nSTATEMENT 1: NO | nothing\nSTATEMENT 2: YES | she opens it",
+    "facts/choices": "QUESTION 1: C1 | C2, C3, C4 | Why does the dog jump?",
+    "facts/grade_answers": "POINT 1: A, C | NONE |\nPOINT 2: NONE | B | the dog opens it\n"
+    "POINT 3: B | NONE | \nSTATEMENT 1: NONE\nSTATEMENT 2: A",
+    "filters/worth": "QUESTION 1: 4 | 5 | 3 | it turns on the box\nQUESTION 2: 2 | 1 | 1 | trivia",
+    "filters/conditions": "QUESTION 1: YES | YES | NO | YES | YES | the lid fits, too\n"
+    "QUESTION 2: NO | YES | YES | NO | YES |",
     "filters/match": "QUESTION 1: C | it fits\nQUESTION 2: B | so\nQUESTION 3: A | left over",
 }
 
@@ -218,11 +228,23 @@ async def _deep(asker: RecordingAsker) -> None:
     statements = make_statements(table, claims[:1])
     skills = (Skill(name="cause", share=1.0), Skill(name="tools", share=1.0, definition="a tool"))
     wanted = {"cause": 1, "tools": 2}
-    (draft,) = await write_questions(video, statements, asker, wanted, skills, points, seed=0)
+    (draft,) = await write_questions(
+        video, statements, asker, wanted, skills, points, tally, seed=0
+    )
     asked = [replace(DEEP, evidence=(Span(1.0, 3.0),)), compose_open(draft, video, BY)]
     others = [replace(DEEP, question_id="o", question=CHOICE, options=OPTIONS)]
     await answer_blind(asked, others, asker, seed=0)
     await answer_seen(asked, video, asker, frames, points, tally, seed=0)
+    said = {"alone": "He opens it.", "in_view": "A dog does.", "seeing": "She opens it."}
+    await grade_answers(DEEP.question, said, DEEP.points, DEEP.contradictions, asker, seed=0)
+    rated = [asked[0], *others]
+    await rate_words(rated, asker, seed=0)
+    await check_conditions(rated, video, asker, frames, WorthRules(), seed=0)
+    free = [
+        Statement(text=f"The {what} falls.", facts=(what,), spans=(Span(1.0, 3.0),))
+        for what in ("jug", "box", "cup", "van")
+    ]
+    await write_choices(video, free, asker, ChoiceRules(), 1, tally, seed=0)
     stem = Stem(
         form="after", question=f"Which of these happens next after {PHRASES[0]}?",
         question_type="Other", answer=PHRASES[1], evidence=(Span(10.0, 23.0),),

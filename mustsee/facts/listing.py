@@ -1,0 +1,200 @@
+"""Facts of a whole video: those that a writer lists of its windows, and those of texts and lines.
+
+    listed = await list_facts(video, moments, writer, frames, settings, requests)
+
+What an overview calls people and places, all windows call them. A video with more windows than may
+be listed has further overviews, part by part, which say where most goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from asyncio import gather
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mustsee.calls.llm import Asker
+from mustsee.calls.request_tally import RequestTally
+from mustsee.errors import BadRow
+from mustsee.facts.extract import Window, extract, line_facts, text_facts
+from mustsee.facts.settings import FactSettings
+from mustsee.facts.table import VIEW, find_touched
+from mustsee.facts.windows import Places, choose_windows, divide_overviews, listed_spans
+from mustsee.questions.checks import normal
+from mustsee.records import Fact, Span, Video
+from mustsee.verify.conditions.seen import Condition, merge_spans, plan, video_span
+from mustsee.verify.conditions.video_frames import VideoFrames
+
+NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
+WINDOWS = "windows"  # `what` of the requests
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedFacts:
+    """The facts of a video in the order of time, and the stretches of it that windows cover."""
+
+    facts: tuple[Fact, ...]
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lister:
+    """A writer that lists facts of parts of one video."""
+
+    video: Video
+    writer: Asker
+    frames: VideoFrames
+    settings: FactSettings
+    requests: RequestTally
+
+    async def list_window(
+        self, window: Window, see: Condition, kinds: Sequence[str], most: int
+    ) -> tuple[Fact, ...]:
+        """Return at most `most` facts of some kinds. Raises BadRow if no reply can be parsed."""
+        planned = plan(see, video_span(self.video), (window.span,))
+        times = planned.times if planned else ()
+        self.requests.add_sent(WINDOWS)
+        return await extract(
+            window, self.writer, images=await self.frames.jpegs(times, see), times=times,
+            kinds=kinds, most=most, seed=self.settings.seed,
+        )  # fmt: skip
+
+    async def list_windows(
+        self, windows: Sequence[Window], see: Condition, kinds: Sequence[str], most: Sequence[int]
+    ) -> list[tuple[Fact, ...] | BadRow]:
+        """Return the facts of several windows; an error, which is counted, for each without a
+        readable reply.
+        """
+        asked = zip(windows, most, strict=True)
+        listed = await gather(
+            *(self.list_window(window, see, kinds, n) for window, n in asked),
+            return_exceptions=True,
+        )
+        read: list[tuple[Fact, ...] | BadRow] = []
+        for found in listed:
+            if isinstance(found, BadRow):
+                self.requests.add_unread(WINDOWS, found)
+            elif isinstance(found, BaseException):
+                raise found
+            read.append(found)
+        return read
+
+    async def list_names(
+        self, spans: Sequence[Span], known: Sequence[Fact] = ()
+    ) -> list[tuple[Fact, ...]]:
+        """Return the people and places of overviews of some stretches, with their times; `known`
+        ones are called as before. Of an overview without a readable reply there are none.
+        """
+        named = [kind for kind in self.settings.kinds if kind in NAMED_KINDS]
+        if not named:
+            return [()] * len(spans)
+        phrases = tuple(fact.phrase for fact in known)
+        listed = await self.list_windows(
+            [Window(span=span, names=phrases) for span in spans],
+            self.settings.overview, named, [self.settings.names] * len(spans),
+        )  # fmt: skip
+        return [() if isinstance(found, BadRow) else found for found in listed]
+
+
+async def list_facts(
+    video: Video,
+    moments: Sequence[Span],
+    writer: Asker,
+    frames: VideoFrames,
+    settings: FactSettings,
+    requests: RequestTally,
+) -> ListedFacts:
+    """Return the facts that a writer lists of the windows, and those that code takes from the
+    on-screen texts and the transcript. A window without a readable reply is left out, and counted;
+    raises BadRow if all are. An overview of the video comes first, if it has several windows.
+    """
+    lister = Lister(video=video, writer=writer, frames=frames, settings=settings, requests=requests)
+    names: tuple[Fact, ...] = ()
+    parts = divide_overviews(video, moments, settings.moments)
+    if parts or len(choose_windows(moments, settings.moments, (), video)) > 1:
+        (names,) = await lister.list_names([video_span(video)])
+    found = await lister.list_names(parts, names)
+    of_parts = list(zip(parts, found, strict=True))
+    further = [fact for some in found for fact in some]
+    places = choose_windows(moments, settings.moments, (*names, *further), video)
+    windows = [_make_window(video, moments, place, names, of_parts) for place in places]
+    listed = await lister.list_windows(
+        windows, settings.extract, settings.kinds,
+        [round(settings.each * (last - first)) for first, last in places],
+    )  # fmt: skip
+    unread = [error for error in listed if isinstance(error, BadRow)]
+    if unread and len(unread) == len(windows):
+        raise BadRow(f"no facts could be listed of its {len(windows)} windows: {unread[-1]}")
+    facts: dict[str, Fact] = {}
+    for some in listed:
+        for fact in () if isinstance(some, BadRow) else some:
+            merge_fact(facts, fact)
+    texts = pick_texts(text_facts(video.texts or ()), moments, settings.texts)
+    if any(fact.kind == VIEW for fact in facts.values()):
+        texts = [replace(text, kind=VIEW) for text in texts]  # One question may join both.
+    for fact in (*texts, *line_facts(video.lines or ())):
+        merge_fact(facts, fact)
+    read = [p for p, some in zip(places, listed, strict=True) if not isinstance(some, BadRow)]
+    return ListedFacts(
+        facts=tuple(sorted(facts.values(), key=lambda f: (f.spans[0].start, f.fact_id))),
+        spans=listed_spans(moments, read),
+    )
+
+
+def _make_window(
+    video: Video, moments: Sequence[Span], place: Places, names: Sequence[Fact],
+    of_parts: Sequence[tuple[Span, Sequence[Fact]]],
+) -> Window:  # fmt: skip
+    """Return a window with what is said and read in it. `names`: of the whole video; `of_parts`:
+    of its parts.
+    """
+    first, last = place
+    span = Span(moments[first].start, moments[last - 1].end)
+    own = [
+        fact for part, some in of_parts if part.start < span.end and span.start < part.end
+        for fact in some
+    ]  # fmt: skip
+    return Window(
+        span=span,
+        moments=tuple(moments[first:last]),
+        lines=tuple(x for x in video.lines or () if x.end > span.start and x.start < span.end),
+        texts=tuple(
+            t for t in video.texts or () if (t.end or t.time) >= span.start and t.time < span.end
+        ),
+        objects=tuple(x for x in video.objects or () if x.end >= span.start and x.start < span.end),
+        names=tuple(dict.fromkeys(fact.phrase for fact in (*names, *own))),
+    )
+
+
+def pick_texts(texts: Sequence[Fact], moments: Sequence[Span], most: int) -> list[Fact]:
+    """Return at most `most` of the on-screen texts that begin in one moment, the longest: credits
+    and pages have many, of which none tells more than the others.
+    """
+    begin: dict[int, list[Fact]] = {}
+    for fact in texts:
+        begin.setdefault(min(find_touched(fact.spans, moments), default=0), []).append(fact)
+    longest = (sorted(facts, key=lambda f: -len(f.phrase))[:most] for facts in begin.values())
+    return [fact for facts in longest for fact in facts]
+
+
+def merge_fact(facts: dict[str, Fact], fact: Fact) -> None:
+    """Add a fact to those listed before; one with the kind and the words of an earlier one, but for
+    articles and spelling, adds its spans to that.
+    """
+    key = f"{fact.kind}/{_plain_words(fact)}/{fact.of.casefold()}"
+    if key not in facts:
+        facts[key] = fact
+        return
+    always = Span(0.0, math.inf)
+    spans = merge_spans((*facts[key].spans, *fact.spans), always)
+    facts[key] = replace(facts[key], spans=spans)
+
+
+def _plain_words(fact: Fact) -> str:
+    """Return the words of a fact's phrase; without articles and in one spelling if a model wrote
+    them, since windows that overlap name the same thing twice.
+    """
+    phrase = fact.phrase.casefold()
+    if fact.kind in ("text", "line"):
+        return phrase
+    return normal(phrase).replace("gray", "grey")

@@ -39,7 +39,7 @@ endef
 .PHONY: demo record test test-fast test-long test-browser test-real check docs judge image upgrade clean
 
 demo: .venv/demo examples/footage/album.mp4
-	@echo "make demo: a dataset of the nine videos in examples, one to two minutes on two cores"
+	@echo "make demo: a dataset of the ten videos in examples, two minutes or so on two cores"
 	$(BIN)/python -m ray_jobs.make videos=examples out=runs/demo
 	@if [ -e examples/footage/street.mp4 ]; then echo; \
 	  echo "make demo: three of these videos with a strong reader in the part of the model, from recorded replies (examples/README.md)"; \

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
 import av
 import numpy as np
 import scenes as s
+import story_evening as story
 import things
 from PIL import Image, ImageDraw
 
@@ -29,11 +31,16 @@ LEAD, GAP, TAIL = 0.6, 0.6, 0.6  # seconds of silence before, between and after 
 
 @dataclass(frozen=True)
 class Shot:
-    """A camera position that lasts as long as its sentences, and at least `seconds`."""
+    """A camera position that lasts as long as its sentences, and at least `seconds`.
 
-    draw: s.Scene
+    `draw` gets the pen, the part of the shot that is over and, if the video has `voices`, who
+    speaks. `lead`: seconds of silence before the first sentence.
+    """
+
+    draw: Callable[..., None]
     say: tuple[str, ...] = ()
     seconds: float = 3.0
+    lead: float = LEAD
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +52,8 @@ class Video:
     codec: str = "libx264"
     subtitles: bool = False
     fade: bool = False  # fade in from black at the start and out to black at the end
+    voices: Mapping[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
+    size: tuple[int, int] = SIZE
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,7 @@ class Cue:
     start: float
     end: float
     text: str
+    who: str = ""
 
 
 PANCAKES = Video(
@@ -264,29 +274,44 @@ TEASER = Video(
     ),
 )
 
-VIDEOS = (PANCAKES, BIRD_HOUSE, INTERVIEW, POEM, SEASONS, TEASER)
+STORY = Video(
+    name="story.mp4",
+    shots=tuple(Shot(draw, say, least, lead) for draw, least, lead, say in story.STORY),
+    subtitles=True,
+    voices=story.VOICES,
+    size=(576, 320),
+)
+
+VIDEOS = (PANCAKES, BIRD_HOUSE, INTERVIEW, POEM, SEASONS, TEASER, STORY)
 
 
-def speak(text: str, voice: str) -> np.ndarray:
-    """Return a sentence as int16 samples at 16 kHz."""
+def speak(text: str, voice: str, pitch: float = 1.0) -> np.ndarray:
+    """Return a sentence as int16 samples at 16 kHz, `pitch` times as high and as long as ever."""
     with tempfile.NamedTemporaryFile(suffix=".wav") as file:
-        subprocess.run(["flite", "-voice", voice, "-t", text, "-o", file.name], check=True)
+        slower = ["--setf", f"duration_stretch={pitch}"] if pitch != 1.0 else []
+        command = ["flite", "-voice", voice, *slower, "-t", text, "-o", file.name]
+        subprocess.run(command, check=True)
         with av.open(file.name) as wav:
             resampler = av.AudioResampler("s16", "mono", RATE)
             frames = [*wav.decode(audio=0), None]
             chunks = [out.to_ndarray()[0] for f in frames for out in resampler.resample(f)]
-    return np.concatenate(chunks)
+    voiced = np.concatenate(chunks)
+    if pitch == 1.0:
+        return voiced
+    places = np.arange(0, len(voiced) - 1, pitch)
+    return np.interp(places, np.arange(len(voiced)), voiced).astype(np.int16)
 
 
 def narrate(video: Video) -> tuple[list[float], np.ndarray, list[Cue]]:
     """Return the length of each shot in seconds (whole frames), the sound, and the cues."""
     lengths, sound, cues, now = [], [], [], 0.0
     for shot in video.shots:
-        track = [np.zeros(round(LEAD * RATE), np.int16)]
-        at = LEAD
+        track = [np.zeros(round(shot.lead * RATE), np.int16)]
+        at = shot.lead
         for sentence in shot.say:
-            voice = speak(sentence, video.voice)
-            cues.append(Cue(now + at, now + at + len(voice) / RATE, sentence))
+            who, _, words = sentence.rpartition(": ") if video.voices else ("", "", sentence)
+            voice = speak(words, *video.voices.get(who, (video.voice, 1.0)))
+            cues.append(Cue(now + at, now + at + len(voice) / RATE, words, who))
             track += [voice, np.zeros(round(GAP * RATE), np.int16)]
             at += len(voice) / RATE + GAP
         frames = int(np.ceil(max(shot.seconds, at - GAP + TAIL) * FPS))
@@ -298,15 +323,16 @@ def narrate(video: Video) -> tuple[list[float], np.ndarray, list[Cue]]:
     return lengths, np.concatenate(sound), cues
 
 
-def draw_frames(video: Video, lengths: list[float]):
+def draw_frames(video: Video, lengths: list[float], cues: list[Cue]):
     """Yield the video's frames in order as RGB images."""
     total, n = round(sum(lengths) * FPS), 0
     for shot, seconds in zip(video.shots, lengths, strict=True):
         count = round(seconds * FPS)
         for i in range(count):
             image = Image.new("RGB", (things.WIDTH, things.HEIGHT))
-            shot.draw(ImageDraw.Draw(image), i / count)
-            image = image.resize(SIZE, Image.Resampling.BOX)
+            who = next((c.who for c in cues if c.start <= n / FPS <= c.end), "")
+            shot.draw(ImageDraw.Draw(image), i / count, *([who] if video.voices else []))
+            image = image.resize(video.size, Image.Resampling.BOX)
             if video.fade:
                 light = min(1.0, (n + 1) / FPS, (total - n) / FPS)
                 image = image.point(lambda v, k=light: round(v * k)) if light < 1 else image
@@ -322,12 +348,12 @@ def encode(video: Video, path: Path) -> None:
         if video.codec != "libx264":
             options = {"crf": "40", "b": "0", "threads": "1"}
         stream = out.add_stream(video.codec, rate=FPS, options=options)
-        stream.width, stream.height = SIZE
+        stream.width, stream.height = video.size
         stream.pix_fmt, stream.gop_size = "yuv420p", 4 * FPS
         audio = out.add_stream("aac", rate=RATE, layout="mono") if video.sound else None
         if audio:
             audio.bit_rate = 40_000
-        for i, image in enumerate(draw_frames(video, lengths)):
+        for i, image in enumerate(draw_frames(video, lengths, cues)):
             frame = av.VideoFrame.from_image(image)
             frame.pts, frame.time_base = i, Fraction(1, FPS)
             out.mux(stream.encode(frame))
@@ -349,7 +375,8 @@ def srt(cues: list[Cue]) -> str:
         return f"{hours:02}:{minutes:02}:{rest // 1000:02},{rest % 1000:03}"
 
     return "".join(
-        f"{n}\n{stamp(cue.start)} --> {stamp(cue.end)}\n{cue.text}\n\n"
+        f"{n}\n{stamp(cue.start)} --> {stamp(cue.end)}\n"
+        f"{cue.who.upper() + ': ' if cue.who else ''}{cue.text}\n\n"
         for n, cue in enumerate(cues, 1)
     )
 

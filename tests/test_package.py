@@ -27,6 +27,9 @@ OURS = {
     "make_sample",
     "scenes",
     "things",
+    "figures",
+    "story",
+    "story_evening",
 }
 DISTRIBUTION = {
     "PIL": "pillow", "cv2": "opencv-python-headless", "faiss": "faiss-cpu", "hydra": "hydra-core",

@@ -23,7 +23,7 @@ from mustsee.records import Question, Video
 from mustsee.run.estimate import estimate_line
 from mustsee.run.pace import slowest
 from mustsee.run.record import QuestionCounts, RunRecord
-from mustsee.run.report import clock
+from mustsee.run.report import RULES_NOTE, clock
 from mustsee.run.tables import Tables
 from mustsee.store import DAMAGED
 from mustsee.verify.meanings import STAGES, name_with_meaning
@@ -133,6 +133,8 @@ def summarise(record: RunRecord, parts: SummaryParts, out: str, max_problem_shar
         console.print(plain_line(line, style="bold red"), soft_wrap=True)
     if most_lost := record.facts.most_lost:
         console.print(plain_line(f"lost most: {most_lost}"), soft_wrap=True)
+    if record.facts.total is not None and record.facts.by_rules:
+        console.print(plain_line(RULES_NOTE), soft_wrap=True)
     for line in outcome.outcome_lines(record.questions, subset_of(record), makes=parts.makes):
         console.print(line, soft_wrap=True)
     for line in unverified_lines(record.questions):

@@ -5,9 +5,11 @@ from rich.console import Console
 
 from mustsee.calls.call_log import Spent
 from mustsee.calls.usage import CallOutcome, UsageTotals
+from mustsee.questions.fact_funnel import FactFunnel, RunFunnel
 from mustsee.records import Problem, Video
 from mustsee.run.pace import StageSeconds
 from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts, RunRecord, StageCounts
+from mustsee.run.report import RULES_NOTE
 from ray_jobs.cli.launch import _say
 from ray_jobs.runtime import outcome
 from ray_jobs.runtime.summary import (
@@ -208,3 +210,19 @@ def test_what_an_endpoint_refuses_is_named() -> None:
         "as max_tokens; without a seed, the same call may get another reply",
         "n refuses parameters: top_p left out",
     ]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (RunFunnel(total=FactFunnel(), by_rules=True), 1),
+        (RunFunnel(total=FactFunnel(), by_rules=False), 0),
+        (RunFunnel(by_rules=True), 0),
+    ],
+    ids=["facts by rules", "facts by a model", "a recipe without facts"],
+)
+def test_a_run_by_rules_says_in_one_line_that_nothing_deep_is_asked(
+    capsys: pytest.CaptureFixture[str], facts: RunFunnel, said: int
+) -> None:
+    summarise(record(1, 0, facts=facts), SummaryParts(videos=[], best=[], files=[]), "out", 0.5)
+    assert capsys.readouterr().out.splitlines().count(RULES_NOTE) == said

@@ -49,7 +49,7 @@ def test_every_filter_drops_or_marks_questions(out: Path) -> None:
     assert steps["probe"]["dropped"] == {"too short": 1}
     assert steps["look"]["dropped"] == {"static": 1}
     assert steps["hear"]["dropped"] == {"talking head": 1}
-    assert steps["vet"]["out"] == 3
+    assert steps["vet"]["out"] == 4
     counted = record(out)["questions"]
     assert counted["kept"] >= 6
     assert set(counted["dropped"]) <= {"sight", "check"}  # Guessers only mark questions.
@@ -191,14 +191,14 @@ def test_ray_job_submit(out: Path, head: dict[str, str], tmp_path: Path) -> None
 
 
 def test_a_damaged_store_is_repaired_by_the_next_run(out: Path, tmp_path: Path) -> None:
-    """Ten stage results and twenty replies get a flipped bit, are truncated or emptied."""
+    """Twelve stage results and twenty replies get a flipped bit, are truncated or emptied."""
     shutil.copytree(out.with_name("fresh"), tmp_path / "out")
     store, rng = tmp_path / "out" / "store", random.Random(7)
 
     def some(kind: str, count: int) -> list[Path]:
         return rng.sample(sorted((store / kind).glob("*/*")), count)
 
-    stages = {"probe": 1, "look": 2, "hear": 1, "ask": 3, "vet": 3}  # to compute again
+    stages = {"probe": 1, "look": 2, "hear": 1, "ask": 4, "vet": 4}  # to compute again
     paths = [path for kind, count in {**stages, "llm": 20}.items() for path in some(kind, count)]
     for number, path in enumerate(paths):
         whole = bytearray(path.read_bytes())
@@ -210,6 +210,6 @@ def test_a_damaged_store_is_repaired_by_the_next_run(out: Path, tmp_path: Path) 
         assert (tmp_path / "out" / name).read_bytes() == (out / name).read_bytes()
     named = {str(path.relative_to(store)) for path in paths}
     assert set(record(tmp_path / "out")["damaged"]) == named
-    assert "30 files of the store were damaged" in done.stdout
+    assert "32 files of the store were damaged" in done.stdout
     assert record(tmp_path / "out")["llm"]["calls"] == 20
-    assert len(list((store / "damaged").iterdir())) == 30
+    assert len(list((store / "damaged").iterdir())) == 32

@@ -31,6 +31,7 @@ from mustsee.evaluate.drawing import save_chart
 from mustsee.evaluate.open_metrics import OpenMetric, resolve_metrics
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.thresholds import accuracy_by_threshold, draw_thresholds
+from mustsee.judge.points import counted_points
 from mustsee.layouts import QuestionFile, read
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.reading import first
@@ -67,7 +68,10 @@ class Evaluate:
         if isinstance(self.answer, AnswerLlm):
             kinds = {q.question_type in SCALES for q in reading if not q.options}
             judged = self.answer.open_ended or False in kinds
-            self.grade.check_grader_differs(self.answer.llm, rubrics=True in kinds, judged=judged)
+            by_points = self.grade.judge.points and any(counted_points(q) for q in reading)
+            self.grade.check_grader_differs(
+                self.answer.llm, rubrics=True in kinds or by_points, judged=judged
+            )
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
         probes = evaluated_probes(self.answer, self.server_probe, self.run.store)
         others = [earlier(folder) for folder in self.against]

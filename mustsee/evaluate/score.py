@@ -19,6 +19,7 @@ from mustsee import stats
 from mustsee.evaluate import metrics
 from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
 from mustsee.evaluate.open_metrics import DEFAULT_METRICS, OpenMetric
+from mustsee.evaluate.point_scores import PointScores, score_points
 from mustsee.evaluate.released import released_scores
 from mustsee.evaluate.rubric_scores import Rubric, rubric
 from mustsee.evaluate.siblings import GroupScores, Twins, groups_by_kind, score_groups, twins
@@ -94,6 +95,7 @@ class EvaluationResults:
     `twins`: scores of questions that are also asked without their options. `groups`: scores of
     groups of siblings, which count nowhere else. `choice_metrics`: by name, the mean of each metric
     of the raw replies to multiple choice, against the text of the right option (CinePile, 5).
+    `by_points`: of answers to open questions with points.
     """
 
     model: str
@@ -114,6 +116,7 @@ class EvaluationResults:
     choice: Estimate | None = None
     written: OpenEndedScore | None = None
     rubric: Rubric | None = None
+    by_points: PointScores | None = None
     sets: GroupScores | None = None
     pairs: GroupScores | None = None
     twins: Twins | None = None
@@ -219,6 +222,7 @@ def _results(
             model, with_reference, mine, cluster, open_metrics, seed=seed, draws=draws
         ),
         rubric=rubric(model, open_ended, mine, cluster),
+        by_points=score_points(model, open_ended, mine, cluster),
         twins=twins(
             model, {r.question.question_id: r.right or 0.0 for r in good}, questions, cluster
         ),

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.drawing import new_axes, save_chart
+from mustsee.evaluate.point_scores import PointScores
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.score import Comparison, EvaluationResults, ScoreGroup
 from mustsee.parquet import write_parquet
@@ -156,6 +157,7 @@ def _add_open_ended(rows: Table, results: Sequence[EvaluationResults]) -> None:
         for name in dict.fromkeys(n for s in scores if s for n in s.metrics):
             cells = [percent(s.metrics.get(name)) if s else "-" for s in scores]
             rows.add_row(f"  {escape(name)}", "", "", *cells)
+    _add_points(rows, [r.by_points for r in results])
     for name, scales in SCALES.items():
         tasks = [r.rubric.tasks.get(name) if r.rubric else None for r in results]
         if not any(tasks):
@@ -173,6 +175,27 @@ def _add_open_ended(rows: Table, results: Sequence[EvaluationResults]) -> None:
         rows.add_row("G-Avg", "", "", *("-" if a is None else f"{a:.2f}" for a in averages))
     if any(r.rubric for r in results):
         rows.add_row("graded by", "", "", *(r.rubric.grader if r.rubric else "-" for r in results))
+
+
+def _add_points(rows: Table, scores: Sequence[PointScores | None]) -> None:
+    given = [score for score in scores if score is not None]
+    if not given:
+        return
+    count = max((s.score.n for s in given if s.score is not None), default=0)
+    rows.add_row("open: score by points", str(count), "", *(percent(s and s.score) for s in scores))
+    for skill in dict.fromkeys(name for s in given for name in s.skills):
+        cells = [percent(s.skills.get(skill)) if s else "-" for s in scores]
+        rows.add_row(f"  {escape(skill)}", "", "", *cells)
+    for label, key in (
+        ("  all points stated", "all_points"),
+        ("  by a reader without the video", "blind"),
+        ("  by a viewer", "seen"),
+        ("  (model - blind) / (viewer - blind)", "of_range"),
+    ):
+        values = [getattr(s, key) if s else None for s in scores]
+        if any(value is not None for value in values):
+            rows.add_row(label, "", "", *(share(value) or "-" for value in values))
+    rows.add_row("  points graded by", "", "", *(escape(s.grader) if s else "-" for s in scores))
 
 
 def describe_folder(folder: Path) -> str:
@@ -202,6 +225,8 @@ def headline(results: Sequence[EvaluationResults]) -> list[str]:
         if one.written is not None and one.written.judged is not None:
             judged = one.written.judged
             scores.append(f"{percent(judged)} % of {judged.n} written answers judged right")
+        if one.by_points is not None:
+            scores += _describe_points(one.by_points)
         for together, text in ((one.sets, "all right in {} % of {} sets"),
                                (one.pairs, "both right in {} % of {} pairs")):  # fmt: skip
             if together is not None:
@@ -227,6 +252,17 @@ def headline(results: Sequence[EvaluationResults]) -> list[str]:
             scores.append(f"graded by {one.rubric.grader}")
         lines.append(f"score: {one.model}: {'; '.join(scores) or 'nothing could be scored'}")
     return lines
+
+
+def _describe_points(by: PointScores) -> list[str]:
+    if by.score is None:
+        return [f"{by.failed} answers could not be graded by points"]
+    said = f"{percent(by.score)} % by points of {by.score.n} open questions"
+    if by.of_range is not None:
+        said += f", {share(by.of_range)} % of the way from a blind reader to a viewer"
+    failed = f"; {by.failed} not graded" if by.failed else ""
+    missed = f"{by.missed} of {by.points} points missed, {by.contradicted} contradicted"
+    return [said, f"{missed}{failed}", f"graded by {by.grader}"]
 
 
 def for_page(

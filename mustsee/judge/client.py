@@ -4,7 +4,8 @@
     scores = JudgeClient("http://127.0.0.1:8000", key).score(items)
 
 Items are `mustsee.judge.judge.JudgeItem`. They are sent in batches over several connections.
-Requests are retried while the judge is busy (429) or restarting (503, a lost connection).
+Requests are retried while the judge is busy (429) or restarting (503, a lost connection), and
+halved where they are too large for it (413).
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from mustsee.judge.judge import JudgeItem, Score
 
 RETRYABLE_STATUS = (408, 429, 500, 502, 503, 504)
 SCORE_FIELDS = {f.name for f in fields(Score)}
+
+
+class TooMuch(UserError):
+    """The judge refuses a request for its size (413)."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class JudgeClient:
         """Return one score per item, in order; an item that cannot be judged has an `error`.
 
         `progress(done, total)` is called after every batch. Raises UserError for a wrong key or a
-        refused request, Transient if the judge is unreachable after `attempts` tries.
+        refused request or item, Transient if the judge is unreachable after `attempts` tries.
         """
         if not items:
             return []
@@ -90,8 +95,14 @@ class JudgeClient:
                 body: dict[str, Any] = {"items": [asdict(item) for item in chunk]}
                 if threshold is not None:
                     body["threshold"] = threshold
-                async with gate:
-                    reply = await self._call(session, "POST", "/v1/equivalence", body)
+                try:
+                    async with gate:
+                        reply = await self._call(session, "POST", "/v1/equivalence", body)
+                except TooMuch:
+                    half = len(chunk) // 2
+                    if not half:
+                        raise
+                    return [*await score_batch(chunk[:half]), *await score_batch(chunk[half:])]
                 done += len(chunk)
                 if progress is not None:
                     progress(done, len(items))
@@ -123,6 +134,8 @@ class JudgeClient:
                     if reply.status == 200:
                         return json.loads(raw)
                     text = raw.decode(errors="replace")
+                    if reply.status == 413:
+                        raise TooMuch(f"{url} answered 413: {text[:300]}")
                     if reply.status not in RETRYABLE_STATUS:
                         raise UserError(f"{url} answered {reply.status}: {text[:300]}")
                     failure, wait_s = f"{reply.status}: {text[:200]}", _retry_after_s(reply.headers)

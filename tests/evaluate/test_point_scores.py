@@ -114,8 +114,9 @@ def test_the_stage_grades_by_points_where_the_judge_says_so(tmp_path: Path) -> N
     question = replace(ask(), verdicts=(given,))
     judge = build(compose("evaluate", ["questions=q", "out=o", "judge=points"])).grade.judge
     row = Video(video_id="v", uri="v.mp4", questions=(question,))
-    (done,) = work(GradeReplies(judge=judge, llm=Offline()), row, tmp_path).questions or ()
-    (verdict,) = [v for v in done.verdicts if v.filter == GRADE]
+    done = work(GradeReplies(judge=judge, llm=Offline()), row, tmp_path).questions
+    assert done is not None
+    (verdict,) = [v for v in done[0].verdicts if v.filter == GRADE]
     detail = json.loads(verdict.detail)
     assert verdict.model == BY_LIKENESS
     assert detail["missed"] == ["A goat eats the letter (2)"]

@@ -18,12 +18,11 @@ from actors.stages.ask_options import prompts_in
 from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import GRADE, Answer, answers
-from mustsee.evaluate.point_scores import describe_grade
 from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
 from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.judge.point_likeness import Encode, grade_by_likeness
 from mustsee.judge.points import PROMPT as POINTS
-from mustsee.judge.points import counted_points, grade_statements
+from mustsee.judge.points import counted_points, describe_grade, grade_statements
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, RequestCount, Verdict, Video
 from mustsee.store import hardware, keyed_by

@@ -8,8 +8,7 @@ from typing import Any
 
 from mustsee import stats
 from mustsee.evaluate.answers import Answer, grades_of, mean_of
-from mustsee.judge.points import PointsGrade, counted_points
-from mustsee.records import COUNTED, Point, Question
+from mustsee.records import COUNTED, Question
 from mustsee.stats import Estimate
 
 BLIND, SEEN = "points_blind", "points_seen"  # metrics of a question: shares of all of its points
@@ -39,40 +38,6 @@ class PointScores:
     grader: str
 
 
-def describe_grade(question: Question, grade: PointsGrade) -> dict[str, Any]:
-    """Return what a verdict keeps of the grade of all points of a question.
-
-    `score` is that of the points that count. `missed`, `contradicted`: their texts, each with its
-    weight; `made`: the wrong statements that the answer makes.
-    """
-    counted = count_only(question.points, grade)
-    pairs = list(zip(counted_points(question), counted.verdicts, strict=True))
-    made = zip(question.contradictions, grade.asserted, strict=True)
-    return {
-        "score": round(counted.score, 4),
-        "share": round(grade.reached_weight / (grade.total_weight or 1), 4),
-        "points": len(pairs),
-        "missed": [_weighed(point) for point, verdict in pairs if verdict == 0],
-        "contradicted": [_weighed(point) for point, verdict in pairs if verdict < 0],
-        "made": [text for text, is_made in made if is_made],
-        "words": [words for words in grade.words if words],
-    }
-
-
-def _weighed(point: Point) -> str:
-    return f"{point.text} ({point.weight})"
-
-
-def count_only(points: Sequence[Point], grade: PointsGrade) -> PointsGrade:
-    """Return a grade of all points as one of those that count."""
-    kept = [n for n, point in enumerate(points) if point.state == COUNTED]
-    return PointsGrade(
-        weights=tuple(grade.weights[n] for n in kept),
-        verdicts=tuple(grade.verdicts[n] for n in kept),
-        asserted=grade.asserted,
-    )
-
-
 def score_points(
     model: str,
     questions: Sequence[Question],
@@ -82,7 +47,7 @@ def score_points(
     """Return the scores of a model's answers to questions with points; None if none was graded or
     tried. `mine`: question id -> the model's answers. `cluster`: by video id.
     """
-    asked = [q for q in questions if counted_points(q) and not q.options and mine[q.question_id]]
+    asked = [q for q in questions if _has_points(q) and mine[q.question_id]]
     grades = {q.question_id: [g for g in grades_of(q, model) if "missed" in g] for q in asked}
     tried = [q for q in asked if grades[q.question_id] or _was_tried(q, model)]
     if not tried:
@@ -120,6 +85,10 @@ def score_points(
         failed=len(tried) - len(good),
         grader=", ".join(dict.fromkeys(g["by"] for g in every)),
     )
+
+
+def _has_points(question: Question) -> bool:
+    return not question.options and any(p.state == COUNTED for p in question.points)
 
 
 def _was_tried(question: Question, model: str) -> bool:

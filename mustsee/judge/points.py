@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mustsee.calls.llm import Asker
 from mustsee.questions.rows import Rows, numbered_rows, parse_choice, rows_form
@@ -140,3 +141,37 @@ def grade_form(
         return verdicts, asserted, tuple(row["words"] for row in given)
 
     return rows_form(kinds, brief=kinds).map(read_verdicts)
+
+
+def describe_grade(question: Question, grade: PointsGrade) -> dict[str, Any]:
+    """Return what a verdict keeps of the grade of all points of a question.
+
+    `score` is that of the points that count. `missed`, `contradicted`: their texts, each with its
+    weight; `made`: the wrong statements that the answer makes.
+    """
+    counted = count_only(question.points, grade)
+    pairs = list(zip(counted_points(question), counted.verdicts, strict=True))
+    made = zip(question.contradictions, grade.asserted, strict=True)
+    return {
+        "score": round(counted.score, 4),
+        "share": round(grade.reached_weight / (grade.total_weight or 1), 4),
+        "points": len(pairs),
+        "missed": [_weighed(point) for point, verdict in pairs if verdict == 0],
+        "contradicted": [_weighed(point) for point, verdict in pairs if verdict < 0],
+        "made": [text for text, is_made in made if is_made],
+        "words": [words for words in grade.words if words],
+    }
+
+
+def _weighed(point: Point) -> str:
+    return f"{point.text} ({point.weight})"
+
+
+def count_only(points: Sequence[Point], grade: PointsGrade) -> PointsGrade:
+    """Return a grade of all points as one of those that count."""
+    kept = [n for n, point in enumerate(points) if point.state == COUNTED]
+    return PointsGrade(
+        weights=tuple(grade.weights[n] for n in kept),
+        verdicts=tuple(grade.verdicts[n] for n in kept),
+        asserted=grade.asserted,
+    )

@@ -57,6 +57,9 @@ class ReplyContext(TypedDict):
     prompt: str
 
 
+WORDS_OF_POINT = 25  # a claim has 8 to 25 words
+
+
 @dataclass(frozen=True, kw_only=True)
 class AnswerLlm:
     """Answers each question that is not dropped `rotations` times, with its options rotated.
@@ -68,14 +71,15 @@ class AnswerLlm:
     probable "Yes" is taken, 0 where no "Yes" is among the alternatives, at random of equal ones
     (EgoSchema, 12.2). `none_option`: the right option is replaced by "None of the others".
     `open_ended`: the options are withheld, and an answer of at most `answer_words` words is asked
-    for; MLVU's summaries and scenes have no limit. `rag`: shows frames of the clips that the
+    for, or of `WORDS_OF_POINT` for each point of a question that has any; MLVU's summaries and
+    scenes have no limit. `rag`: shows frames of the clips that the
     question is about, in place of `see`'s frames of the whole video. With `sampling.top_logprobs`
     the option of the most probable first letter is kept as a second column. A reply that names no
     option is kept as it is, without a retry. A call that fails for good, or that the model or its
     moderation declines, is kept as failed, not as a wrong answer.
     """
 
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines", "captions")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
@@ -238,7 +242,8 @@ class AnswerLlm:
         elif question.question_type in SCALES and not question.options:
             prompt = "evaluate/mlvu_open"
         else:
-            prompt, variables["words"] = "evaluate/open", self.answer_words
+            of_points = WORDS_OF_POINT * len(question.points)
+            prompt, variables["words"] = "evaluate/open", max(self.answer_words, of_points)
         request = self._request(prompt, variables, seen, prompts)
         if choice and self.prefill:
             messages = (*request.messages, Message("assistant", self.prefill))

@@ -9,7 +9,11 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from actors.judge.seat import ConfiguredJudge
 from actors.llm.offline import Offline
@@ -94,7 +98,13 @@ class GradeReplies:
             return None
         from mustsee.nn.bert import Encoder
 
-        return Encoder.load(self.encoder).encode
+        model, lock = Encoder.load(self.encoder), Lock()
+
+        def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+            with lock:
+                return model.encode(texts)
+
+        return encode
 
     async def _grade(
         self, question: Question, asker: Asker, judge: ConfiguredJudge, encode: Encode | None

@@ -49,7 +49,7 @@ def score_points(
     """
     asked = [q for q in questions if _has_points(q) and mine[q.question_id]]
     grades = {q.question_id: [g for g in grades_of(q, model) if "missed" in g] for q in asked}
-    tried = [q for q in asked if grades[q.question_id] or _was_tried(q, model)]
+    tried = [q for q in asked if grades[q.question_id] or is_by_points(q, model)]
     if not tried:
         return None
     good = [q for q in tried if grades[q.question_id]]
@@ -91,7 +91,8 @@ def _has_points(question: Question) -> bool:
     return not question.options and any(p.state == COUNTED for p in question.points)
 
 
-def _was_tried(question: Question, model: str) -> bool:
+def is_by_points(question: Question, model: str) -> bool:
+    """Whether a model's answer to a question was graded by its points, or was to be."""
     return any(g.get("by_points") for g in grades_of(question, model))
 
 

@@ -19,7 +19,7 @@ from mustsee import stats
 from mustsee.evaluate import metrics
 from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
 from mustsee.evaluate.open_metrics import DEFAULT_METRICS, OpenMetric
-from mustsee.evaluate.point_scores import PointScores, score_points
+from mustsee.evaluate.point_scores import PointScores, is_by_points, score_points
 from mustsee.evaluate.released import released_scores
 from mustsee.evaluate.rubric_scores import Rubric, rubric
 from mustsee.evaluate.siblings import GroupScores, Twins, groups_by_kind, score_groups, twins
@@ -219,7 +219,13 @@ def _results(
         if chosen
         else None,
         written=_open_ended_score(
-            model, with_reference, mine, cluster, open_metrics, seed=seed, draws=draws
+            model,
+            [q for q in with_reference if not is_by_points(q, model)],
+            mine,
+            cluster,
+            open_metrics,
+            seed=seed,
+            draws=draws,
         ),
         rubric=rubric(model, open_ended, mine, cluster),
         by_points=score_points(model, open_ended, mine, cluster),

@@ -147,24 +147,30 @@ def describe_grade(question: Question, grade: PointsGrade) -> dict[str, Any]:
     """Return what a verdict keeps of the grade of all points of a question.
 
     `score` is that of the points that count. `missed`, `contradicted`: their texts, each with its
-    weight; `made`: the wrong statements that the answer makes.
+    weight and the words of the answer that decided, if there are any; `made`: the wrong statements
+    that the answer makes.
     """
     counted = count_only(question.points, grade)
-    pairs = list(zip(counted_points(question), counted.verdicts, strict=True))
+    words = grade.words or ("",) * len(question.points)
+    found = [
+        (_describe(point, said), verdict)
+        for point, verdict, said in zip(question.points, grade.verdicts, words, strict=True)
+        if point.state == COUNTED
+    ]
     made = zip(question.contradictions, grade.asserted, strict=True)
     return {
         "score": round(counted.score, 4),
         "share": round(grade.reached_weight / (grade.total_weight or 1), 4),
-        "points": len(pairs),
-        "missed": [_weighed(point) for point, verdict in pairs if verdict == 0],
-        "contradicted": [_weighed(point) for point, verdict in pairs if verdict < 0],
+        "points": len(found),
+        "missed": [text for text, verdict in found if verdict == 0],
+        "contradicted": [text for text, verdict in found if verdict < 0],
         "made": [text for text, is_made in made if is_made],
-        "words": [words for words in grade.words if words],
     }
 
 
-def _weighed(point: Point) -> str:
-    return f"{point.text} ({point.weight})"
+def _describe(point: Point, words: str) -> str:
+    said = f": “{words}”" if words else ""
+    return f"{point.text} ({point.weight}){said}"
 
 
 def count_only(points: Sequence[Point], grade: PointsGrade) -> PointsGrade:

@@ -71,6 +71,21 @@ def test_contradictions_and_wrong_statements_cost_and_are_named() -> None:
     assert detail["made"] == ["The goat eats the spoon"]
 
 
+def test_an_answer_graded_by_points_counts_in_no_other_number() -> None:
+    (found,) = score.score([graded(ask(), 1, 1, 0, 0)])
+    assert found.written is None
+
+
+def test_the_words_that_decided_stand_beside_a_point() -> None:
+    words = ("boot", "no letter", "", "")
+    grade = PointsGrade(
+        weights=(3, 2, 1, 2), verdicts=(1, -1, 0, 0), asserted=(False,), words=words
+    )
+    assert describe_grade(ask(), grade)["contradicted"] == [
+        "A goat eats the letter (2): “no letter”"
+    ]
+
+
 def test_without_the_exam_s_readers_there_is_no_range() -> None:
     (found,) = score.score([graded(ask(metrics={}), 1, 1, 1, 1)])
     assert found.by_points is not None

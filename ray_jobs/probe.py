@@ -64,7 +64,7 @@ class ProbeJob:
 
     def __call__(self) -> int:
         settings = self.settings
-        model = ProbedModel.of(self.llm, self.model, settings.attempts, settings.patience)
+        model = ProbedModel.of(self.llm, self.model, settings.failures, settings.patience)
         self.check(model)
         console = Console()
         for line in plan_calls(model, settings, self.run.seed).lines(model.place):

@@ -28,7 +28,9 @@ from mustsee.verify.match_set import matching_form
 from tests.support.every_prompt import calls
 from tests.support.hostile import FORGED, RUNS, SUBTITLES, TOKENS, everywhere
 
-OWN = frozenset(("about", "tags", "categories", "kinds"))  # variables with the project's own words
+OWN = frozenset(
+    ("about", "tags", "categories", "kinds", "mark", "word", "filler", "numerals")
+)  # variables with the project's own words
 hostile = st.lists(st.sampled_from((*TOKENS, *FORGED, *RUNS, *SUBTITLES, "\n", " ")), max_size=20)
 joined = hostile.map("\n".join) | hostile.map("".join)
 every_call = cache(calls)

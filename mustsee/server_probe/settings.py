@@ -18,7 +18,7 @@ class ProbeSettings:
     with sound. `file_urls`: whether a video is also sent by its file URL. `prefix_words`: words of
     the text that several requests share. `parameters`: sent once besides those of every request.
     `in_flight`: calls at once in the ramp, which doubles from one; 0: no ramp. `max_tokens`: of one
-    reply, and more where it lists many numerals. `attempts`: failures of one call before it is
+    reply, and more where it lists many numerals. `failures`: failures of one call before it is
     given up. `patience`: seconds, as of any endpoint.
     """
 
@@ -31,7 +31,7 @@ class ProbeSettings:
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
     in_flight: int = 16
     max_tokens: int = 1500
-    attempts: int = 2
+    failures: int = 2
     patience: float = 90.0
 
     def __post_init__(self) -> None:

@@ -48,7 +48,7 @@ def _rows(node: Any, path: str, comments: Mapping[str, str]) -> Iterator[tuple[s
 
 def _short(value: Any) -> str:
     if isinstance(value, dict):
-        inner = ", ".join(f"{k}: {_short(v)}" for k, v in value.items() if k[0] != "_")
+        inner = ", ".join(f"{k}: {_short(v)}" for k, v in value.items() if str(k)[0] != "_")
         return "{" + inner + "}" if inner else "on"
     if isinstance(value, list):
         return "[" + ", ".join(map(_short, value)) + "]"

@@ -21,6 +21,7 @@ from mustsee.recipes.neptune.offline import rules as neptune
 from mustsee.recipes.neptune.offline.composed import MAX_OF_FACT, make_questions, truth_table
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, Line, Question, ScreenText, Span, Video, Word
+from mustsee.verify import worth
 from mustsee.verify.blind import BlindGuess, ranking
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.guess_set import rankings
@@ -52,6 +53,7 @@ def part(video: Video) -> ScriptPart:
 
 def test_every_prompt_of_a_filter_has_a_rule() -> None:
     prompts = {f"filters/{path.stem}" for path in Path(ROOT, "filters").glob("[!_]*.j2")}
+    prompts -= {worth.PROMPT, worth.CONDITIONS_PROMPT}  # of a rater, which is no filter
     assert set(filters.RULES | sight.RULES | sight_open.RULES) == prompts
 
 

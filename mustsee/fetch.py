@@ -5,6 +5,7 @@ tasks (`mustsee.layouts.portable`), so it imports nothing of the project.
 """
 
 import http.client
+import json
 import time
 import urllib.error
 import urllib.request
@@ -114,6 +115,22 @@ def fetch(
             return _read(reply, most, deadline)
     except http.client.HTTPException as error:
         raise OSError(f"{type(error).__name__}: {error}") from error
+
+
+def post_json(url: str, body: object, key: str, timeout: float) -> Any:
+    """Post `body` as JSON with a bearer key and return the reply's JSON.
+
+    Raises OSError without an answer, and ValueError for a status other than 200, a redirect, or a
+    reply that is not JSON.
+    """
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+    reply = fetch(url, json.dumps(body).encode(), headers, timeout)
+    if 300 <= reply.status < 400:
+        target = redirect_target(url, reply.headers.get("Location"))
+        raise ValueError(redirect_message(reply.status, target))
+    if reply.status != 200:
+        raise ValueError(f"HTTP {reply.status}: {reply.body[:200].decode(errors='replace')}")
+    return json.loads(reply.body)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -1,5 +1,6 @@
 """Export of a task for Inspect: `<name>.py`, `<name>.jsonl` with the questions, and the package
-`reading` that parses replies; also `<name>_open` if there are open-ended questions.
+`reading` that parses replies; also `<name>_open` if there are open-ended questions, and
+`<name>_points` if there are some with points.
 
     inspect eval FOLDER/NAME.py --model M [-T show=frames]
 
@@ -27,9 +28,9 @@ def write(
 ) -> str:
     """Write the kept questions with a known answer as a task folder at `path`.
 
-    Multiple-choice questions are the task `name`, open-ended ones `<name>_open`. Sets and pairs are
-    scored as groups beside their questions. `tokens` is the limit of a reply with its reasoning.
-    Returns a line that says where the video files belong.
+    Multiple-choice questions are the task `name`, open-ended ones `<name>_open`, and those with
+    points `<name>_points`. Sets and pairs are scored as groups beside their questions. `tokens` is
+    the limit of a reply with its reasoning. Returns a line that says where the video files belong.
     Raises UserError for an invalid name.
     """
     portable.check_name(name)
@@ -39,9 +40,7 @@ def write(
         by_id(videos).values(),
         {name: portable.multiple_choice_questions(questions)},
     )
-    open_ended = portable.open_ended_questions(questions)
-    if any(True for _ in open_ended):
-        tasks[f"{name}_open"] = open_ended
+    tasks |= {f"{name}_{end}": some for end, some in portable.open_tasks(questions).items()}
     metrics = "".join(f", {metric}()" for metric in portable.group_metrics(questions))
     for task, task_questions in tasks.items():
         with (path / f"{task}.jsonl").open("w", encoding="utf-8") as lines:

@@ -1,7 +1,8 @@
 """Export of a task for lmms-eval: `<name>.yaml`, `utils.py`, the package `reading` that parses
-replies, and the data; also `<name>_open.yaml` if there are open-ended questions.
+replies, and the data; also `<name>_open.yaml` if there are open-ended questions, and
+`<name>_points.yaml` if there are some with points.
 
-    python -m lmms_eval --model M --tasks NAME[,NAME_open] --include_path FOLDER
+    python -m lmms_eval --model M --tasks NAME[,NAME_open,NAME_points] --include_path FOLDER
 
 The folder can be moved and scores as Mustsee does (`mustsee.layouts.portable`).
 """
@@ -69,6 +70,11 @@ _OPEN = {
     "ending": "Answer in a few words.",
     "metrics": _metrics(("judged", "mean_score", "true"), ("token_f1", "mean_score", "true")),
 }
+_POINTS = {
+    "asked": "points_docs",
+    "ending": "Answer in full, in at most {} words: all that the question needs, and nothing else.",
+    "metrics": _metrics(("points", "mean_score", "true"), ("ungraded", "mean_score", "false")),
+}
 _LOCAL_DATA = """\
 dataset_path: parquet
 dataset_kwargs:
@@ -88,11 +94,11 @@ def write(
 ) -> str:
     """Write the kept questions with a known answer as a task folder at `path`.
 
-    Multiple-choice questions are the task `name`, open-ended ones `<name>_open`. Sets and pairs are
-    scored as groups beside their questions. `dataset` is the
-    id of a published folder (`layout=hf`), from whose `split` the task then takes its data instead
-    of the folder. `tokens` is the limit of a reply with its reasoning. Returns a line that says
-    where the video files belong. Raises UserError for an invalid name.
+    Multiple-choice questions are the task `name`, open-ended ones `<name>_open`, and those with
+    points `<name>_points`. Sets and pairs are scored as groups beside their questions. `dataset` is
+    the id of a published folder (`layout=hf`), from whose `split` the task then takes its data
+    instead of the folder. `tokens` is the limit of a reply with its reasoning. Returns a line that
+    says where the video files belong. Raises UserError for an invalid name.
     """
     portable.check_name(name)
     path = Path(path)
@@ -105,8 +111,8 @@ def write(
     split = "test" if dataset is None else split
     group_metrics = [(m, m, "true") for m in portable.group_metrics(questions)]
     forms = {name: {**_CHOICE, "metrics": _metrics(*_CHOICE_METRICS, *group_metrics)}}
-    if any(True for _ in portable.open_ended_questions(questions)):
-        forms[f"{name}_open"] = _OPEN
+    for ending in portable.open_tasks(questions):
+        forms[f"{name}_{ending}"] = {"open": _OPEN, "points": _POINTS}[ending]
     for task, form in forms.items():
         text = _YAML.format(name=task, data=data, split=split, tokens=tokens, **form)
         (path / f"{task}.yaml").write_text(text, encoding="utf-8")

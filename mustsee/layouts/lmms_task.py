@@ -26,17 +26,22 @@ def open_docs(dataset: Any) -> Any:
     return dataset.filter(_reading().is_open_ended)
 
 
+def points_docs(dataset: Any) -> Any:
+    """Return the questions with points. Raises RuntimeError unless their grader is named."""
+    _reading().check_grader()
+    return dataset.filter(_reading().has_points)
+
+
 def doc_to_visual(doc: dict[str, Any]) -> list[str]:
     return [_reading().video_path(doc, HERE)]
 
 
 def doc_to_text(doc: dict[str, Any], lmms_eval_specific_kwargs: Any = None) -> str:
     prompts = lmms_eval_specific_kwargs or {}
-    return (
-        prompts.get("pre_prompt", "")
-        + _reading().question_text(doc)
-        + prompts.get("post_prompt", "")
-    )
+    ending = prompts.get("post_prompt", "")
+    if _reading().has_points(doc):
+        ending = ending.format(_reading().answer_words(doc))
+    return prompts.get("pre_prompt", "") + _reading().question_text(doc) + ending
 
 
 def doc_to_target(doc: dict[str, Any]) -> str:
@@ -48,8 +53,12 @@ def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, dict[s
 
     lmms-eval computes standard errors from `score`; the rows of `mean_of_types` and of groups have
     none, because its formula does not fit them. Open-ended answers have `judged` if there is a
-    judge.
+    judge; answers to questions with points have `points` if they could be graded.
     """
+    if _reading().has_points(doc):
+        row = _reading().grade_reply(doc, results[0])
+        scores = {name: row[name] for name in ("points", "ungraded") if row[name] is not None}
+        return {name: {**row, "score": s} for name, s in scores.items()}
     if not doc["options"]:
         row = _reading().compare_reply(doc, results[0])
         scores = {"token_f1": row["f1"], "judged": row.get("judged")}

@@ -13,9 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mustsee import fetch, text
+from mustsee import errors, fetch, prompts, text
 from mustsee.errors import UserError
-from mustsee.layouts import asked, hugging_face, video_files
+from mustsee.layouts import asked, hugging_face, pointed, video_files
 from mustsee.layouts import written as in_words
 from mustsee.layouts.reading import (
     BATCH_ROWS,
@@ -26,14 +26,14 @@ from mustsee.layouts.reading import (
     first,
     kept_questions,
 )
-from mustsee.records import Question, Video
+from mustsee.records import COUNTED, Question, Video
 from mustsee.replies import extract, overlap, squad, thinking
 
 ASSETS = Path(__file__).parents[1] / "assets"
 COLUMNS = (
     "question_id", "video_id", "recipe", "question", "question_type", "options", "answer_index",
-    "answer", "variants", "sibling_of", "relation", "group", "form", "evidence", "video", "start",
-    "end", "source",
+    "answer", "variants", "points", "contradictions", "skill", "sibling_of", "relation", "group",
+    "form", "evidence", "video", "start", "end", "source",
 )  # fmt: skip
 _READING = '''\
 """Parse and score replies: a copy of Mustsee's `extract` (Apache License 2.0), unchanged except
@@ -52,13 +52,18 @@ from .asked import (
     video_path,
 )
 from .choice import extract
+from .pointed import answer_words, check_grader, grade_reply, has_points
 from .written import compare_reply, is_open_ended
 
 __all__ = [
     "GROUP_METRICS",
+    "answer_words",
+    "check_grader",
     "compare_reply",
     "extract",
+    "grade_reply",
     "group_scores",
+    "has_points",
     "is_multiple_choice",
     "is_open_ended",
     "letter",
@@ -88,10 +93,31 @@ def multiple_choice_questions(questions: Questions) -> Rereadable[Question]:
 
 
 def open_ended_questions(questions: Questions) -> Rereadable[Question]:
-    """Return the kept open-ended questions with a known answer, including twins."""
+    """Return the kept open-ended questions with a known answer and without points, including
+    twins.
+    """
     return Rereadable(
-        lambda: (q for q in kept_questions(questions) if not q.options and answer_of(q))
+        lambda: (
+            q for q in kept_questions(questions) if not q.options and answer_of(q) and not q.points
+        )
     )
+
+
+def pointed_questions(questions: Questions) -> Rereadable[Question]:
+    """Return the kept questions whose answers are graded by points."""
+    return Rereadable(
+        lambda: (
+            q
+            for q in kept_questions(questions)
+            if not q.options and any(point.state == COUNTED for point in q.points)
+        )
+    )
+
+
+def open_tasks(questions: Questions) -> dict[str, Rereadable[Question]]:
+    """Return ending of a task's name -> its questions, for those without options, if it has any."""
+    found = {"open": open_ended_questions(questions), "points": pointed_questions(questions)}
+    return {ending: some for ending, some in found.items() if any(True for _ in some)}
 
 
 def group_metrics(questions: Questions) -> list[str]:
@@ -103,11 +129,11 @@ def group_metrics(questions: Questions) -> list[str]:
 
 
 def portable_questions(questions: Questions) -> Rereadable[Question]:
-    """Return the multiple-choice questions, then the open-ended ones."""
+    """Return the multiple-choice questions, then the open-ended ones, then those with points."""
     return Rereadable(
         lambda: (
             q
-            for select in (multiple_choice_questions, open_ended_questions)
+            for select in (multiple_choice_questions, open_ended_questions, pointed_questions)
             for q in select(questions)
         )
     )
@@ -147,6 +173,9 @@ def write_reading(folder: Path) -> None:
         "__init__.py": _READING,
         "asked.py": source_of(asked.__file__),
         "written.py": source_of(in_words.__file__),
+        "pointed.py": source_of(pointed.__file__),
+        "prompts.py": source_of(prompts.__file__),
+        "errors.py": source_of(errors.__file__),
         "fetch.py": source_of(fetch.__file__),
         "overlap.py": source_of(overlap.__file__),
         "squad.py": source_of(squad.__file__),
@@ -155,7 +184,9 @@ def write_reading(folder: Path) -> None:
     }
     import_of = {
         "replies.extract.": ".",
+        "errors ": ".errors ",
         "fetch ": ".fetch ",
+        "prompts ": ".prompts ",
         "text ": ".scripts ",
         "replies.thinking ": ".thinking ",
         "replies.overlap ": ".overlap ",
@@ -163,8 +194,13 @@ def write_reading(folder: Path) -> None:
     }
     for name, source in files.items():
         for theirs, ours in import_of.items():
-            source = re.sub(rf"(?m)^from mustsee\.{re.escape(theirs)}", f"from {ours}", source)
+            source = re.sub(
+                rf"(?m)^( *)from mustsee\.{re.escape(theirs)}", rf"\1from {ours}", source
+            )
         (folder / name).write_text(source, encoding="utf-8")
+    prompt = folder / "prompts" / f"{pointed.PROMPT}.j2"
+    prompt.parent.mkdir(parents=True, exist_ok=True)
+    prompt.write_text(source_of(prompts.ROOT / f"{pointed.PROMPT}.j2"), encoding="utf-8")
 
 
 def source_of(file: str | Path | None) -> str:

@@ -4,12 +4,11 @@ The environment variable MUSTSEE_JUDGE has the judge's address (`serve run serve
 MUSTSEE_JUDGE_KEY its key. This file is copied into every task, like `asked`.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from mustsee.fetch import fetch, redirect_message, redirect_target
+from mustsee.fetch import post_json
 from mustsee.replies.squad import squad_f1
 from mustsee.replies.thinking import split_reasoning
 
@@ -18,8 +17,10 @@ JUDGE_TIMEOUT_S = 60.0  # of one request
 
 
 def is_open_ended(row: Row) -> bool:
-    """Return whether the row is an open-ended question with a known answer, twins included."""
-    return not row["options"] and bool(row["answer"])
+    """Return whether the row is an open-ended question with a known answer and without points,
+    twins included.
+    """
+    return not row["options"] and bool(row["answer"]) and not row.get("points")
 
 
 def compare_reply(row: Row, reply: str) -> dict[str, Any]:
@@ -43,16 +44,9 @@ def _judge_answer(judge_url: str, row: Row, answer: str) -> float | None:
     item = {"question": row["question"], "candidate": answer,
             "references": [row["answer"], *(row.get("variants") or ())]}  # fmt: skip
     url = judge_url.rstrip("/") + "/v1/equivalence"
-    headers = {"Content-Type": "application/json",
-               "Authorization": f"Bearer {os.environ.get('MUSTSEE_JUDGE_KEY', '')}"}  # fmt: skip
+    key = os.environ.get("MUSTSEE_JUDGE_KEY", "")
     try:
-        reply = fetch(url, json.dumps({"items": [item]}).encode(), headers, JUDGE_TIMEOUT_S)
-        if 300 <= reply.status < 400:
-            target = redirect_target(url, reply.headers.get("Location"))
-            raise ValueError(redirect_message(reply.status, target))
-        if reply.status != 200:
-            raise ValueError(f"HTTP {reply.status}: {reply.body[:200].decode(errors='replace')}")
-        (result,) = json.loads(reply.body)["data"]
+        (result,) = post_json(url, {"items": [item]}, key, JUDGE_TIMEOUT_S)["data"]
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise RuntimeError(
             f"the judge at MUSTSEE_JUDGE={judge_url!r} did not answer ({error}): check that it "

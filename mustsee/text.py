@@ -156,9 +156,14 @@ class TermVectors:
         return (self._vectors @ self._vectors.T).toarray()
 
 
+@lru_cache(maxsize=16384)
+def _term_set(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
+
+
 def overlap(first: str, second: str) -> float:
     """Return the share of the terms of the shorter text that the other contains, 0 to 1."""
-    one, two = set(terms(first)), set(terms(second))
+    one, two = _term_set(first), _term_set(second)
     return len(one & two) / min(len(one), len(two)) if one and two else 0.0
 
 

@@ -71,7 +71,7 @@ class RuleQuestion:
     evidence: tuple[Span, ...]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)  # all parts of a long video are asked for at once, then their decoys
 def make_questions(part: ScriptPart, seed: int) -> tuple[RuleQuestion, ...]:
     """Return the questions on a part that its words do not give away, forms in turns. None ask for
     what another one states and state what it asks for.

@@ -63,7 +63,8 @@ class Tasks:
         passes them on.
         """
         question, step = self.question(item), self.step(item, draft.step)
-        video, fields = self.video(item), [f for f in step.fields if f.applies_to(question)]
+        video = self.video(item)
+        fields = [f.asked_of(question) for f in step.fields if f.applies_to(question)]
         evidence = question.evidence if "evidence" in step.shows else ()
         has_transcript = "transcript" in step.shows
         served_video = self.served_video(item, draft.step)

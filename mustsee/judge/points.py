@@ -146,9 +146,9 @@ def grade_form(
 def describe_grade(question: Question, grade: PointsGrade) -> dict[str, Any]:
     """Return what a verdict keeps of the grade of all points of a question.
 
-    `score` is that of the points that count. `missed`, `contradicted`: their texts, each with its
-    weight and the words of the answer that decided, if there are any; `made`: the wrong statements
-    that the answer makes.
+    `score` is that of the points that count, `verdicts` theirs. `missed`, `contradicted`: their
+    texts, each with its weight and the words of the answer that decided, if there are any; `made`:
+    the wrong statements that the answer makes.
     """
     counted = count_only(question.points, grade)
     words = grade.words or ("",) * len(question.points)
@@ -162,6 +162,7 @@ def describe_grade(question: Question, grade: PointsGrade) -> dict[str, Any]:
         "score": round(counted.score, 4),
         "share": round(grade.reached_weight / (grade.total_weight or 1), 4),
         "points": len(found),
+        "verdicts": [verdict for _, verdict in found],
         "missed": [text for text, verdict in found if verdict == 0],
         "contradicted": [text for text, verdict in found if verdict < 0],
         "made": [text for text, is_made in made if is_made],

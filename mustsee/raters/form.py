@@ -10,12 +10,12 @@ seconds. `FormField.read` parses the text that a browser sends.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from mustsee.errors import UserError
 from mustsee.raters.marks import length
-from mustsee.records import Question, Span
+from mustsee.records import Point, Question, Span
 
 MAX_ANSWER_CHARS = 4000  # characters of a written answer
 MAX_SPANS = 60  # spans in one answer
@@ -38,7 +38,9 @@ class FormField:
     `options` can be picked or ticked; `labels` are their texts where these differ. A `needed` field
     must be answered. `fills` names the part of the question that the field corrects: text and lines
     begin with its value, and must be changed to count as an answer. `least` and `most` bound the
-    number of lines or spans; the number of decoys must stay the same.
+    number of lines or spans; the number of decoys must stay the same. `about` is the statement that
+    the field asks about, such as ("points", 0), the first of a question's points: the field is
+    left out where there is none, and its question is the statement.
     """
 
     name: str
@@ -51,6 +53,7 @@ class FormField:
     fills: Part | None = None
     least: int = 0
     most: int = MAX_SPANS
+    about: tuple[Literal["points", "contradictions"], int] | None = None
 
     def __post_init__(self) -> None:
         where = f"form field {self.name!r}"
@@ -73,7 +76,17 @@ class FormField:
 
     def applies_to(self, question: Question) -> bool:
         """Return whether the question has what the field asks about."""
+        if self.about is not None:
+            return self.about[1] < len(getattr(question, self.about[0]))
         return bool(question.options) or (self.kind != "option" and self.fills != "decoys")
+
+    def asked_of(self, question: Question) -> FormField:
+        """Return the field as it is asked of a question that it applies to."""
+        if self.about is None:
+            return self
+        statement = getattr(question, self.about[0])[self.about[1]]
+        text = statement.text if isinstance(statement, Point) else statement
+        return replace(self, ask=f"{self.ask}: {text}")
 
     def initial_text(self, question: Question) -> str:
         """Return the initial text of a field that `fills` a part."""
@@ -219,7 +232,7 @@ class FormStep:
         self, texts: Mapping[str, str], question: Question, duration: float | None = None
     ) -> tuple[dict[str, Any], list[str]]:
         """Return (field -> answer, faults); the answers count only without faults."""
-        fields = [f for f in self.fields if f.applies_to(question)]
+        fields = [f.asked_of(question) for f in self.fields if f.applies_to(question)]
         unknown = sorted(set(texts) - {f.name for f in fields})
         faults = [f"there is no field {name[:40]!r}" for name in unknown]
         answers: dict[str, Any] = {}
@@ -294,7 +307,7 @@ class RatingForm:
     - `modality`: the field that says whether a question needs audio, video or both
     - `dealt`: items are assigned to raters in advance, a question to another rater in each round
     - `videos`: the rounds are tasks on videos, in which raters write questions
-    - `replies`: raters judge models' written answers
+    - `replies`: raters judge models' written answers; by their points where `points` is true
     - `draws`: numbers of videos and of questions on them that each rater gets, drawn at random
     """
 
@@ -308,6 +321,7 @@ class RatingForm:
     dealt: bool = False
     videos: bool = False
     replies: bool = False
+    points: bool = False
     draws: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:

@@ -84,7 +84,7 @@ class RatingRun:
         one for each written answer.
         """
         if self.form.replies:
-            tasks = replies.tasks(Tables(self.run_folder).questions())
+            tasks = replies.tasks(Tables(self.run_folder).questions(), by_points=self.form.points)
             return {task.question_id: task for task in tasks}
         if self.form.videos:
             tasks = videos.tasks(self.form, self.video_by_id.values())

@@ -1,24 +1,58 @@
-"""Written answers of models, rated by people who do not see the model (GEM's development set,
-Neptune D.1), and their ratings in the format of BEM's files.
+"""Written answers of models, rated by people who do not see the model: as a whole (GEM's
+development set, Neptune D.1), with ratings in the format of BEM's files, or point by point.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from mustsee.evaluate.answers import answers
+from mustsee.errors import UserError
+from mustsee.evaluate.answers import GRADE, Answer, answers, grades_of
+from mustsee.judge.points import (
+    ASSERTED,
+    VALUES,
+    PointsGrade,
+    counted_points,
+)
 from mustsee.raters.ballots import TRAINING, CastVote
-from mustsee.records import Question
+from mustsee.raters.form import FormField
+from mustsee.records import Question, Verdict
 
 SCORE = "score"  # field with the rating, a number from 0 to 1
+MAX_POINTS = 12  # points of a question that people can rate
+MAX_STATEMENTS = 8
+LABELS = {"ENTAILED": "says it", "ABSENT": "does not say it", "CONTRADICTED": "contradicts it"}
+MADE_LABELS = {"YES": "says it", "NO": "does not say it"}
 
 
-def tasks(questions: Iterable[Question]) -> list[Question]:
-    """Return a task per written answer of every model to a question with a reference. Its `answer`
-    is the reference, its `rationale` the reply.
+def point_fields() -> tuple[FormField, ...]:
+    """Return a field for each point and each wrong statement that a question may have."""
+    kinds: tuple[tuple[Literal["points", "contradictions"], int, str, Mapping[str, str]], ...] = (
+        ("points", MAX_POINTS, "Point", LABELS),
+        ("contradictions", MAX_STATEMENTS, "Wrong statement", MADE_LABELS),
+    )
+    return tuple(
+        FormField(
+            name=f"{about}_{n + 1}",
+            ask=f"{noun} {n + 1}",
+            options=tuple(labels),
+            labels=labels,
+            about=(about, n),
+        )
+        for about, count, noun, labels in kinds
+        for n in range(count)
+    )
+
+
+def tasks(questions: Iterable[Question], *, by_points: bool = False) -> list[Question]:
+    """Return a task per written answer of every model to a question with a reference, or to one
+    with points. Its `answer` is the reference, its `rationale` the reply, its `points` those that
+    count, its `verdicts` the evaluation's on them. Raises UserError for a question with more
+    points than the form has fields.
     """
-    return [
+    made = [
         Question(
             question_id=f"{question.question_id}#{number}",
             video_id=question.video_id,
@@ -26,14 +60,35 @@ def tasks(questions: Iterable[Question]) -> list[Question]:
             question=question.question,
             question_type=question.question_type,
             answer=question.answer,
-            rationale=reply,
+            rationale=given.reply,
+            points=counted_points(question) if by_points else (),
+            contradictions=question.contradictions if by_points else (),
+            verdicts=_grades_of(question, given) if by_points else (),
         )
         for question in questions
         if question.drop is None and question.answer
-        for number, reply in enumerate(
-            a.reply for a in answers(question) if a.failed is None and not a.rule
+        if bool(counted_points(question)) == by_points
+        for number, given in enumerate(
+            a for a in answers(question) if a.failed is None and not a.rule
         )
     ]
+    for task in made:
+        if len(task.points) > MAX_POINTS or len(task.contradictions) > MAX_STATEMENTS:
+            raise UserError(
+                f"question {task.question_id.rpartition('#')[0]!r} has {len(task.points)} points "
+                f"and {len(task.contradictions)} wrong statements: form=points has fields for "
+                f"{MAX_POINTS} and {MAX_STATEMENTS}"
+            )
+    return made
+
+
+def _grades_of(question: Question, given: Answer) -> tuple[Verdict, ...]:
+    """Return the evaluation's verdicts on the points of an answer, if it was graded by them."""
+    return tuple(
+        Verdict(filter=GRADE, model=grade["by"], detail=json.dumps(grade["verdicts"]))
+        for grade in grades_of(question, given.model)
+        if grade.get("rotation") == given.rotation and "verdicts" in grade
+    )[:1]
 
 
 def rows(tasks_by_id: Mapping[str, Question], votes: Sequence[CastVote]) -> list[dict[str, Any]]:
@@ -50,3 +105,49 @@ def rows(tasks_by_id: Mapping[str, Question], votes: Sequence[CastVote]) -> list
         for vote in votes
         if vote.round != TRAINING and (task := tasks_by_id.get(vote.question_id)) is not None
     ]
+
+
+def point_rows(
+    tasks_by_id: Mapping[str, Question], votes: Sequence[CastVote]
+) -> list[dict[str, Any]]:
+    """Return one row per vote: a person's verdict on each point of an answer (1, 0 or -1), the
+    wrong statements that it makes, and its score; `grader` has the evaluation's verdicts.
+    """
+    rows_: list[dict[str, Any]] = []
+    for vote in votes:
+        task = tasks_by_id.get(vote.question_id)
+        if vote.round == TRAINING or task is None:
+            continue
+        said = [vote.answers[f"points_{n + 1}"] for n in range(len(task.points))]
+        made = [vote.answers[f"contradictions_{n + 1}"] for n in range(len(task.contradictions))]
+        grade = PointsGrade(
+            weights=tuple(point.weight for point in task.points),
+            verdicts=tuple(VALUES[value] for value in said),
+            asserted=tuple(ASSERTED[value] for value in made),
+        )
+        rows_.append({
+            "qid": vote.question_id.rpartition("#")[0],
+            "question": task.question,
+            "candidate": task.rationale,
+            "points": [{"text": p.text, "weight": p.weight} for p in task.points],
+            "verdicts": list(grade.verdicts),
+            "made": [t for t, is_ in zip(task.contradictions, grade.asserted, strict=True) if is_],
+            "score": round(grade.score, 4),
+            "grader": json.loads(task.verdicts[0].detail) if task.verdicts else None,
+            "rater": vote.rater,
+        })  # fmt: skip
+    return rows_
+
+
+def describe_agreement(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return how often people and the evaluation's grader say the same of a point."""
+    pairs = [
+        pair
+        for row in rows
+        if row["grader"] is not None
+        for pair in zip(row["verdicts"], row["grader"], strict=True)
+    ]
+    if not pairs:
+        return "and the evaluation has no grades by points (judge=points) to compare them with"
+    same = sum(one == other for one, other in pairs)
+    return f"which agree with the evaluation's grader on {same} of {len(pairs)} points"

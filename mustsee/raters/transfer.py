@@ -24,8 +24,8 @@ TOOLS = {"label_studio": label_studio, "potato": potato}
 
 def write_votes(rating: RatingRun) -> Iterator[str]:
     """Write the votes into `questions.parquet` and `run.json`, or into `annotations.jsonl` for a
-    form on videos, or into `equivalence.jsonl` for one on replies. The old table of questions is
-    kept under a number.
+    form on videos, or into `equivalence.jsonl` or `points.jsonl` for one on replies. The old table
+    of questions is kept under a number.
     """
     rated, votes = rating.rated_items(), rating.ballots.votes()
     if rating.form.videos:
@@ -35,10 +35,16 @@ def write_votes(rating: RatingRun) -> Iterator[str]:
         yield f"{path}: {len(rows)} annotations, for ray_jobs.mlvu task=annotated annotations="
         return
     if rating.form.replies:
-        path = rating.folder / "equivalence.jsonl"
-        rows = replies.rows(rating.question_by_id, votes)
+        by_points = rating.form.points
+        path = rating.folder / ("points.jsonl" if by_points else "equivalence.jsonl")
+        rows = (replies.point_rows if by_points else replies.rows)(rating.question_by_id, votes)
         path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows))
-        yield f"{path}: {len(rows)} ratings, for ray_jobs.judge_calibrate bem=[...] held_out=1"
+        use = (
+            replies.describe_agreement(rows)
+            if by_points
+            else ("for ray_jobs.judge_calibrate bem=[...] held_out=1")
+        )
+        yield f"{path}: {len(rows)} ratings, {use}"
         yield from summary_lines(rating.results(rated))
         return
     questions = apply_votes(rating.form, list(rating.question_by_id.values()), rated, votes)

@@ -1,5 +1,6 @@
 """`RatingRun`: the raters of a form, the items of a sample, and mistakes in the settings."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.raters.ballots import CastVote
+from mustsee.raters.ballots import CastVote, UnfinishedVote
 from mustsee.raters.deal import items
 from mustsee.raters.form import RatingForm
 from mustsee.raters.rating_run import RatingRun, check_share, count_questions
@@ -118,6 +119,61 @@ def test_written_answers_are_rated_without_their_model_and_become_pairs(tmp_path
     assert [(p.candidate, p.references, p.label) for p in pairs] == [
         ("a man in a hat", ("a man",), True), ("a dog", ("a man",), False),
     ]  # fmt: skip
+
+
+def test_answers_to_questions_with_points_are_rated_point_by_point(tmp_path: Path) -> None:
+    from mustsee.raters.transfer import write_votes
+    from serve.rater_show import Tasks
+    from serve.rater_video import ServedVideos
+    from tests.evaluate.test_point_scores import ask, graded
+
+    asked = graded(ask(), 1, -1, 1, 1, made=True)  # the last two points do not count
+    pq.write_table(schemas.table([asked], Question), tmp_path / "questions.parquet")
+    pq.write_table(schemas.table([Video(video_id="v", uri="")], Video), tmp_path / "videos.parquet")
+    rating = rating_run(tmp_path, form="points", raters=1, names=("ana",))
+    rating.check()
+    (item,) = rating.open_items()
+    task = rating.question_by_id[item.question_id]
+    assert (task.rationale, len(task.points)) == ("It is in a boot.", 2)
+    step = rating.form.rounds[0].steps[0]
+    shown = [f.asked_of(task) for f in step.fields if f.applies_to(task)]
+    assert [f.ask for f in shown] == [
+        "Point 1: The cook hides the spoon in a boot",
+        "Point 2: A goat eats the letter",
+        "Wrong statement 1: The goat eats the spoon",
+    ]
+    pages = Tasks(form=rating.form, items={item.name: item}, questions=rating.question_by_id,
+                  videos={}, served=ServedVideos([], tmp_path))  # fmt: skip
+    values = pages.template_values(item.name, UnfinishedVote(), {}, ())
+    assert [f.ask for f, _ in values["fields"]] == [f.ask for f in shown]
+    assert step.read({"points_1": "ENTAILED", "points_3": "ABSENT"}, task)[1] == [
+        "there is no field 'points_3'",
+        "“Point 2: A goat eats the letter” is not answered",
+        "“Wrong statement 1: The goat eats the spoon” is not answered",
+    ]
+    said = {"points_1": "ENTAILED", "points_2": "ABSENT", "contradictions_1": "NO"}
+    vote = CastVote(
+        question_id=item.question_id, round=item.round, rater="ana", seconds=5.0, at=0.0,
+        answers=said,
+    )  # fmt: skip
+    rating.ballots.import_votes([vote], 1.0)
+    line = next(iter(write_votes(rating)))
+    assert "1 ratings, which agree with the evaluation's grader on 1 of 2 points" in line
+    (row,) = map(json.loads, (rating.folder / "points.jsonl").read_text().splitlines())
+    assert (row["verdicts"], row["grader"], row["made"]) == ([1, 0], [1, -1], [])
+    assert row["score"] == 0.6
+
+
+def test_a_question_with_more_points_than_fields_is_refused() -> None:
+    from mustsee.raters import replies
+    from mustsee.records import Point
+    from tests.evaluate.test_point_scores import ask, graded
+
+    many = graded(ask(), 1, 1, 1, 1)
+    many = replace(many, points=tuple(Point(text=f"point {n}") for n in range(13)))
+    with pytest.raises(UserError, match="13 points and 1 wrong statements"):
+        replies.tasks([many], by_points=True)
+    assert replies.tasks([many]) == []  # they are no pairs for a judge of equivalence
 
 
 def test_each_person_of_a_study_gets_questions_on_two_videos_of_their_own() -> None:

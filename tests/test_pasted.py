@@ -133,7 +133,7 @@ def test_the_notebook_runs(folder: Path, user_env: Path) -> None:
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     code = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
     assert not any(c.get("outputs") for c in cells)  # a checkout holds no results
-    given = {"OUT": "runs/pancakes", "VIDEOS": ".", "MPLBACKEND": "agg"}
+    given = {"OUT": "runs/made", "VIDEOS": ".", "MPLBACKEND": "agg"}
     ended, printed, errors = run_as_user(user_env, folder, "python", "-c", code, **given)
     assert ended == 0, errors[-2000:]
     assert re.search(r"^sight +\d", printed, re.MULTILINE)

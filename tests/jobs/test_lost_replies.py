@@ -24,6 +24,7 @@ from mustsee.store import hardware
 from ray_jobs.runtime.cluster import Cluster
 from ray_jobs.runtime.run import JobSettings
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 
 

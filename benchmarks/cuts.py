@@ -23,7 +23,7 @@ import yaml
 from benchmarks.figures import BenchTable, Cell
 from benchmarks.harness import best_cpu_seconds
 from benchmarks.look import decode, head
-from mustsee.errors import UserError
+from mustsee.errors import UserError, need
 from mustsee.media.files import SUFFIXES, content_digest
 from mustsee.media.frames import TimedFrame
 from mustsee.media.shots import USUAL_FPS, ShotFinder, ShotRules, shots_of
@@ -101,6 +101,7 @@ class CutsBench:
     repeats: int = 3
 
     def __call__(self) -> BenchTable:
+        need("bench what=cuts", "mustsee[bench]", "scenedetect")
         chosen, other, whole = dict[Key, CutScore](), dict[Key, CutScore](), dict[Key, CutScore]()
         labelled = list(self.labelled_videos())
         for path, label in labelled:

@@ -36,6 +36,7 @@ BEHIND = {
     ("actors/hear/whisperx.py", "nltk"): "actors/hear/whisperx.py:__init__",
     ("mustsee/media/litert.py", "ai_edge_litert"): "mustsee/media/litert.py:need_litert",
     ("benchmarks/caption.py", "torch"): "benchmarks/caption.py:__call__",
+    ("benchmarks/cuts.py", "scenedetect"): "benchmarks/cuts.py:__call__",
     ("ray_jobs/runtime/experiment.py", "wandb"): "ray_jobs/runtime/experiment.py:check",
     ("ray_jobs/runtime/experiment.py", "mlflow"): "ray_jobs/runtime/experiment.py:check",
 }

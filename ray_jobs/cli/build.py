@@ -21,7 +21,6 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
 from mustsee.errors import UserError
-from ray_jobs.cli.renamed import check_keys
 
 
 def build(config: DictConfig) -> Any:
@@ -64,7 +63,6 @@ def _check(value: Any, hint: Any, path: str) -> None:
     """Raise UserError where a value does not fit the type of its parameter."""
     if isinstance(value, dict) and "_target_" in value:
         hints = _hints(value["_target_"])
-        check_keys(path, (str(key) for key in value.keys() - hints.keys()))
         for key, inner in value.items():
             if not str(key).startswith("_"):
                 _check(inner, hints.get(str(key), Any), f"{path}.{key}")

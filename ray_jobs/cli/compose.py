@@ -34,7 +34,7 @@ from omegaconf.errors import OmegaConfBaseException
 from mustsee.errors import UserError, secrets_in
 from mustsee.store import in_folder
 from mustsee.tables import one_line_error
-from ray_jobs.cli import presets, renamed
+from ray_jobs.cli import presets
 
 OFF = "off:"  # before the group of a role that is null unless it is set
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -71,7 +71,6 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
 def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     """The configuration of a job with its references to other keys unresolved."""
     _check_words(name, overrides)
-    renamed.check_overrides(overrides)
     with readable():
         prompted, text = _with_prompt(name, overrides)
         given = presets.expand(CONF, name, [_readable(o) for o in prompted])

@@ -340,8 +340,9 @@ class _Pages:
             return _plain("this page is out of date: load it again", 409)
         span = self._tasks.visible_span(name)
         end = span.end if span else None
-        answers, faults = self._tasks.step(name, step).read(given, self._tasks.question(name), end)
-        faults = faults or self._tasks.form.faults({**draft.kept, **answers})
+        question = self._tasks.question(name)
+        answers, faults = self._tasks.step(name, step).read(given, question, end)
+        faults = faults or self._tasks.form.faults({**draft.kept, **answers}, question)
         if faults:
             if "application/json" in request.headers.get("accept", ""):
                 return JSONResponse({"faults": faults}, 422)

@@ -62,7 +62,7 @@ def import_votes(
         video = videos.get(question.video_id)
         end = video.until if video is not None else None
         answers, faults = step.read({**initial, **texts}, question, end)
-        faults = faults or form.faults(answers)
+        faults = faults or form.faults(answers, question)
         if faults:
             imported.refused.append(f"{vote.rater}, {vote.question_id}: {faults[0]}")
             continue

@@ -9,7 +9,7 @@ seconds. `FormField.read` parses the text that a browser sends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -40,7 +40,8 @@ class FormField:
     begin with its value, and must be changed to count as an answer. `least` and `most` bound the
     number of lines or spans; the number of decoys must stay the same. `about` is the statement that
     the field asks about, such as ("points", 0), the first of a question's points: the field is
-    left out where there is none, and its question is the statement.
+    left out where there is none, and its question is the statement. `of_options`: a question
+    without options has no such field.
     """
 
     name: str
@@ -54,6 +55,7 @@ class FormField:
     least: int = 0
     most: int = MAX_SPANS
     about: tuple[Literal["points", "contradictions"], int] | None = None
+    of_options: bool = False
 
     def __post_init__(self) -> None:
         where = f"form field {self.name!r}"
@@ -78,7 +80,8 @@ class FormField:
         """Return whether the question has what the field asks about."""
         if self.about is not None:
             return self.about[1] < len(getattr(question, self.about[0]))
-        return bool(question.options) or (self.kind != "option" and self.fills != "decoys")
+        needs_options = self.of_options or self.kind == "option" or self.fills == "decoys"
+        return bool(question.options) or not needs_options
 
     def asked_of(self, question: Question) -> FormField:
         """Return the field as it is asked of a question that it applies to."""
@@ -194,14 +197,19 @@ class Check:
     one: Mapping[str, str] = field(default_factory=dict[str, str])
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
 
-    def holds(self, answers: Answers) -> bool:
+    def holds(self, answers: Answers, without: Collection[str] = ()) -> bool:
+        """Whether the answers keep the rule; those of the fields `without` are not wanted."""
         if not all(answers.get(name) == value for name, value in self.when.items()):
             return True
         long_enough = all(
             length([Span(*s) for s in answers.get(name, ())]) >= least - 1e-9
             for name, least in self.seconds.items()
         )
-        all_given = all(_matches(answers, name, value) for name, value in self.every.items())
+        all_given = all(
+            _matches(answers, name, value)
+            for name, value in self.every.items()
+            if name not in without
+        )
         one_given = not self.one or any(_matches(answers, name, v) for name, v in self.one.items())
         return long_enough and all_given and one_given
 
@@ -350,6 +358,8 @@ class RatingForm:
         """Return the round of that name."""
         return next(r for r in self.rounds if r.name == name)
 
-    def faults(self, answers: Answers) -> list[str]:
+    def faults(self, answers: Answers, question: Question) -> list[str]:
         """Return the messages of the checks that the answers, valid by themselves, violate."""
-        return [check.say for check in self.checks if not check.holds(answers)]
+        fields = [f for round_ in self.rounds for f in round_.fields]
+        without = {f.name for f in fields if not f.applies_to(question)}
+        return [check.say for check in self.checks if not check.holds(answers, without)]

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -164,6 +165,10 @@ SHEET = {
     "e_no_counting": "yes",
 }  # fmt: skip
 LONG = {"parts": [[0.0, 31.0]]}
+CHOICE = Question(
+    question_id="q", video_id="v", recipe="r", question="Who rows?", question_type="k",
+    options=("a man", "a cat"), answer_index=0, answer="a man",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -181,7 +186,19 @@ LONG = {"parts": [[0.0, 31.0]]}
     ],
 )
 def test_contradictory_answers_have_faults(answers: dict[str, Any], faults: int) -> None:
-    assert len(form("egoschema").faults(answers)) == faults
+    assert len(form("egoschema").faults(answers, CHOICE)) == faults
+
+
+def test_of_a_question_without_options_nobody_asks_whether_other_answers_are_wrong() -> None:
+    egoschema, asked = form("egoschema"), replace(CHOICE, options=(), answer_index=None)
+    sheet = {name: value for name, value in SHEET.items() if name != "c_others_wrong"}
+    given = {**sheet, "label": "GOOD", "parts": "0-31"}
+    answers, faults = egoschema.rounds[0].steps[0].read(given, asked)
+    assert (faults, egoschema.faults(answers, asked)) == ([], [])
+    assert egoschema.rounds[0].steps[0].read(given, CHOICE)[1] == [
+        "“C: each of the other answers is less correct” is not answered"
+    ]
+    assert egoschema.faults(answers, CHOICE) != []
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,9 @@ def list_videos(tables: Tables, subset: str | None = None) -> list[ListedVideo]:
 
 
 def summarise(record: RunRecord, parts: SummaryParts, out: str, max_problem_share: float) -> int:
-    """Print the summary of a finished run. Returns its exit code; 3 means too many problems, or
-    that most of what the questions are made of could not be read.
+    """Print the summary of a finished run. Returns its exit code; 3 means too many problems, that
+    calls had to stop before all rows were finished (a spent budget, no credit, no answer), or that
+    most of what the questions are made of could not be read.
     """
     stop_heartbeat()
     rows = record.funnel[0].entered
@@ -159,7 +160,7 @@ def summarise(record: RunRecord, parts: SummaryParts, out: str, max_problem_shar
     too_many = rows and problems / rows > max_problem_share
     if lost := all_calls_lost(record, parts, out):
         console.print(plain_line(lost, style="bold red"), soft_wrap=True)
-    return 3 if too_many or unread or lost else 0
+    return 3 if too_many or unread or lost or parts.stopped else 0
 
 
 def all_calls_lost(record: RunRecord, parts: SummaryParts, out: str) -> str:

@@ -159,4 +159,5 @@ def test_endpoint_faults_thinking_and_schemas_change_no_question(
     assert record["llm"]["retry_after_waits"] == waits > 0
     assert record["llm"]["retry_after_seconds"] == pytest.approx(0.3 * waits)
     assert record["llm"]["failed"] == 0
-    assert record["llm"]["tokens_thought"] > 0.9 * len(THOUGHT) / 4 * record["llm"]["calls"]
+    whole = record["llm"]["calls"] - sum(met.values())  # the others may have lost their thoughts
+    assert record["llm"]["tokens_thought"] > 0.9 * len(THOUGHT) / 4 * whole

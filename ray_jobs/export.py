@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mustsee.errors import UserError, secret
+from mustsee.facts.deep import CHOICE_SUBSET, OPEN_SUBSET
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.export_folder import LIST, UNPLACED, name_some, place_export
@@ -39,17 +40,22 @@ PASSED, ALL = "passed", "all"  # subsets that are not names in the data
 @dataclass
 class ExportCounts:
     """`made`, `kept`: questions of the subset. `not_passed`: kept ones that did not pass a filter.
-    `failed`: how many of them did not pass each filter.
+    `failed`: how many of them did not pass each filter. `open_videos`, `choice_videos`: ids of the
+    videos with kept questions that are to be released apart.
     """
 
     made: int = 0
     kept: int = 0
     not_passed: int = 0
     failed: Counter[str] = field(default_factory=Counter[str])
+    open_videos: set[str] = field(default_factory=set[str])
+    choice_videos: set[str] = field(default_factory=set[str])
 
     def clear(self) -> None:
         self.made = self.kept = self.not_passed = 0
         self.failed.clear()
+        self.open_videos.clear()
+        self.choice_videos.clear()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,10 +133,22 @@ class Export:
             if failed and self.subset == PASSED:
                 question = replace(question, drop=f"export: did not pass {', '.join(failed)}")
             counts.kept += question.drop is None
+            if question.drop is None and OPEN_SUBSET in question.subsets:
+                counts.open_videos.add(question.video_id)
+            if question.drop is None and CHOICE_SUBSET in question.subsets:
+                counts.choice_videos.add(question.video_id)
             yield question
 
     def _describe_selection(self, counts: ExportCounts) -> Iterator[str]:
-        """Yield a line on the kept questions that did not pass a filter."""
+        """Yield a line on the kept questions that did not pass a filter, and one on those that
+        tell the answers of others.
+        """
+        if both := len(counts.open_videos & counts.choice_videos):
+            yield (
+                f"  {both} video{'s have' if both > 1 else ' has'} open questions beside ones with "
+                "options, which name what the open ones ask for: publish them apart "
+                f"(subset={OPEN_SUBSET}, subset={CHOICE_SUBSET})"
+            )
         if not counts.not_passed:
             return
         by = ", ".join(f"{name} {count}" for name, count in counts.failed.most_common())

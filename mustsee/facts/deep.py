@@ -1,6 +1,6 @@
 """What a model asks about a whole video: claims, and open questions with points (`ask=facts`).
 
-    claims, questions = await ask_deep(video, table, composed, seats, frames, settings, tally)
+    claims, questions = await ask_deep(video, table, seats, frames, settings, tally)
 
 Without a model nothing of it is asked: rules tie no facts together.
 """
@@ -28,6 +28,7 @@ from mustsee.records import COUNTED, Claim, MissingQuestions, Provenance, Questi
 from mustsee.verify.conditions.seen import video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
+OPEN_SUBSET, CHOICE_SUBSET = "open", "choices"  # of videos that have both sorts of questions
 SPARE = "spare: enough others of its skill are asked"
 TOO_FEW_CLAIMS = "too few claims hold (ask.settings.deep.claims.claims=N lists more)"
 TOO_FEW_PASSED, NOTHING_TO_ASK = "too few passed the exams", "the writer found nothing to ask"
@@ -66,7 +67,6 @@ class Seats:
 async def ask_deep(
     video: Video,
     table: TruthTable,
-    composed: Sequence[Question],
     seats: Seats,
     frames: VideoFrames,
     settings: FactSettings,
@@ -75,7 +75,7 @@ async def ask_deep(
 ) -> DeepQuestions:
     """Return the claims of a video, its deep questions, and what is missing of those that are
     wanted; questions that may not be asked, and those that are more than wanted, have the reason in
-    `drop`. `composed`: its other questions. Raises BadRow if no request of a step could be read.
+    `drop`. Raises BadRow if no request of a step could be read.
     """
     assert settings.deep is not None
     rules, seed = settings.deep, settings.seed
@@ -91,9 +91,8 @@ async def ask_deep(
     wanted = _cut_down(aimed, number)
     levels = read_levels(settings.reach)
     examined = await ask_open(
-        video, table, claims, composed, seats, frames, rules, wanted, settings.skills, tally, by,
-        seed=seed,
-    )  # fmt: skip
+        video, table, claims, seats, frames, rules, wanted, settings.skills, tally, by, seed=seed
+    )
     questions = select_open(examined, wanted, levels, seconds)
     choices, missing = (), ()
     if rules.choices is not None:
@@ -128,7 +127,6 @@ async def ask_open(
     video: Video,
     table: TruthTable,
     claims: Sequence[Claim],
-    composed: Sequence[Question],
     seats: Seats,
     frames: VideoFrames,
     rules: DeepRules,
@@ -148,9 +146,7 @@ async def ask_open(
     chosen = limit_claims(drafts, rules.points.of_claim)
     tally.add(OVERUSED, len(drafts) - len(chosen))
     exam_seats = PointSeats(guesser=seats.guesser, verifier=seats.verifier, grader=seats.writer)
-    return await examine_open(
-        chosen, composed, video, exam_seats, frames, rules.points, tally, by, seed=seed
-    )
+    return await examine_open(chosen, video, exam_seats, frames, rules.points, tally, by, seed=seed)
 
 
 def limit_claims(drafts: Sequence[OpenDraft], of_claim: int) -> list[OpenDraft]:
@@ -241,6 +237,18 @@ def list_missing(
         if (lacking := math.ceil(level.share * len(asked)) - far) > 0:
             missing.append(MissingQuestions(what=level.wanted_reach, why=TOO_NEAR, number=lacking))
     return tuple(missing)
+
+
+def set_apart(open_: Sequence[Question], others: Sequence[Question]) -> list[Question]:
+    """Return the questions of a video with the subset that each is released in: options name what
+    open questions ask for, so that both never stand in one release.
+    """
+    if not any(question.drop is None and question.points for question in open_):
+        return [*open_, *others]
+    return [
+        replace(q, subsets=(*q.subsets, OPEN_SUBSET if q.points else CHOICE_SUBSET))
+        for q in (*open_, *others)
+    ]
 
 
 def settings_for_composed(settings: FactSettings, rules: DeepRules, seconds: float) -> FactSettings:

@@ -1,9 +1,10 @@
 """Exams of open questions: what a reader without the video says does not count, nor what a viewer
 does not say.
 
-    questions = await examine_open(drafts, released, video, seats, frames, settings, tally)
+    questions = await examine_open(drafts, video, seats, frames, settings, tally)
 
-A guesser answers each question alone, and once more with all that is released of the video in view.
+A guesser answers each question alone, and once more with all others of the video in view: those
+without options, since the ones with options are released apart.
 The verifier answers from the frames and lines of the evidence. A grader, who is not told whose
 answers they are, says which points each of the three states.
 """
@@ -66,7 +67,7 @@ class PointSeats:
 class PointGrades:
     """The grades of the answers to one question.
 
-    `alone`: without the video. `in_view`: without it, with all that is released of it in view.
+    `alone`: without the video. `in_view`: without it, with all open questions of it in view.
     `seeing`: from the evidence.
     """
 
@@ -77,7 +78,6 @@ class PointGrades:
 
 async def examine_open(
     drafts: Sequence[OpenDraft],
-    released: Sequence[Question],
     video: Video,
     seats: PointSeats,
     frames: VideoFrames,
@@ -88,14 +88,14 @@ async def examine_open(
     seed: int,
 ) -> tuple[Question, ...]:
     """Return the drafts as questions with the state of each point; those with too few points left,
-    or from too little video, have the reason in `drop`. `released`: the other questions of the
-    video. Raises BadRow if no request of a step could be read.
+    or from too little video, have the reason in `drop`. Raises BadRow if no request of a step could
+    be read.
     """
     questions = [compose_open(draft, video, by) for draft in drafts]
     if not questions:
         return ()
     alone = await answer_alone(questions, seats.guesser, tally, seed=seed)
-    in_view = await answer_in_view(questions, released, seats.guesser, tally, seed=seed)
+    in_view = await answer_in_view(questions, seats.guesser, tally, seed=seed)
     seen = await answer_seen(questions, video, seats.verifier, frames, rules, tally, seed=seed)
     wrong = [wrong_statements(draft, rules.contradictions) for draft in drafts]
 
@@ -151,20 +151,15 @@ async def answer_alone(
 
 async def answer_in_view(
     questions: Sequence[Question],
-    released: Sequence[Question],
     guesser: Asker,
     tally: StepTally,
     *,
     seed: int,
 ) -> list[str | None]:
-    """Return an answer to each question by a reader who sees all others of the video with their
-    options; null: unreadable.
-    """
+    """Return an answer to each question by a reader who sees all the others; null: unreadable."""
     chunks = _chunks(questions, BLIND_TOGETHER)
     requests = [
-        answer_blind(
-            chunk, [*released, *(q for q in questions if q not in chunk)], guesser, seed=seed + 1
-        )
+        answer_blind(chunk, [q for q in questions if q not in chunk], guesser, seed=seed + 1)
         for chunk in chunks
     ]
     found = await gather_readable(requests, tally, BLIND_ANSWERS)
@@ -180,7 +175,7 @@ async def answer_blind(
         answers_form(len(questions)),
         seed=seed,
         asked=tuple(question.question for question in questions),
-        others=tuple({"question": q.question, "options": q.options} for q in others),
+        others=tuple(question.question for question in others),
     )
 
 

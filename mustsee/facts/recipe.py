@@ -24,7 +24,13 @@ from mustsee.calls.llm import Asker, is_rules
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance, shared_seconds
-from mustsee.facts.deep import Seats, ask_deep, limit_texts, settings_for_composed
+from mustsee.facts.deep import (
+    Seats,
+    ask_deep,
+    limit_texts,
+    set_apart,
+    settings_for_composed,
+)
 from mustsee.facts.draw import draw_groups
 from mustsee.facts.exam import examine
 from mustsee.facts.funnel import count_forms, explain_no_questions
@@ -119,9 +125,9 @@ async def ask_facts(
         questions = [*questions, *(q for q in siblings if q is not None)]
     claims = missing = None
     if deep is not None:
-        asked = await ask_deep(video, table, questions, seats, frames, settings, tally, by)
+        asked = await ask_deep(video, table, seats, frames, settings, tally, by)
         claims, missing = asked.claims, asked.missing
-        questions = [*asked.questions, *questions]
+        questions = set_apart(asked.questions, questions)
     done = replace(
         video,
         facts=table.facts,

@@ -18,7 +18,14 @@ from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.facts.claims import CLAIM_LISTS, LOOSE_CLAIMS, list_claims
-from mustsee.facts.deep import SPARE, Seats, ask_deep, limit_texts, settings_for_composed
+from mustsee.facts.deep import (
+    SPARE,
+    Seats,
+    ask_deep,
+    limit_texts,
+    set_apart,
+    settings_for_composed,
+)
 from mustsee.facts.deep_settings import ChoiceRules, ClaimRules, DeepRules, PointRules
 from mustsee.facts.extract import make_fact
 from mustsee.facts.forms.after import AfterForm
@@ -402,7 +409,7 @@ def run_story(
     counts, tally = counter()
     asker = (model or story.model()).asker()
     seats = Seats(writer=asker, verifier=asker, guesser=asker)
-    deep = ask_deep(VIDEO, TABLE, [COMPOSED], seats, FRAMES, settings, tally, BY)
+    deep = ask_deep(VIDEO, TABLE, seats, FRAMES, settings, tally, BY)
     done = asyncio.run(deep)
     for each in done.missing:
         counts[f"missing {each.what}: {each.why}"] += each.number
@@ -459,12 +466,22 @@ def test_a_reader_answers_each_question_alone_and_then_with_all_in_view() -> Non
         (alone if len(request.variables["asked"]) == 1 else in_view).append(request)
     assert [request.variables["others"] for request in alone] == [(), ()]
     (view,) = in_view
-    assert view.variables["others"] == ({"question": "What is next?", "options": ("a", "b")},)
+    assert (len(view.variables["asked"]), view.variables["others"]) == (2, ())
     assert all(not request.messages[-1].images for request in (*alone, view))
     (seen,) = model.of("facts/answer_seen")
     assert seen.messages[-1].images
     grades = model.of("facts/grade_answers")
     assert [len(request.variables["answers"]) for request in grades] == [3, 3]
+
+
+def test_open_questions_and_those_with_options_are_released_apart() -> None:
+    """Of a video that has both; options name what open questions ask for."""
+    questions, _ = run_story(Story())
+    apart = set_apart(questions, [COMPOSED])
+    assert {q.subsets[-1] for q in apart if q.points} == {"open"}
+    assert apart[-1].subsets == (*COMPOSED.subsets, "choices")
+    lost = [replace(q, drop="spare") for q in questions]
+    assert set_apart(lost, [COMPOSED]) == [*lost, COMPOSED]
 
 
 def test_an_answer_that_cannot_be_read_leaves_its_question_out() -> None:

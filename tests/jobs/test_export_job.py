@@ -132,3 +132,18 @@ def test_a_table_with_columns_of_any_name_is_exported(tmp_path: Path) -> None:
     assert export(tmp_path / "q.csv", tmp_path / "out", table=columns) == 0
     (got,) = mustsee.read(tmp_path / "out")
     assert (got.video_id, got.options, got.answer) == ("v", ("Tom", "Ann"), "Ann")
+
+
+def test_open_questions_beside_ones_with_options_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = [replace(KEPT[0], subsets=("full", "open"), video_id="v"),
+            replace(KEPT[1], subsets=("full", "choices"), video_id="v")]  # fmt: skip
+    source = save(tmp_path / "made", both)
+    assert export(source, tmp_path / "out") == 0
+    said = capsys.readouterr().out
+    assert "1 video has open questions beside ones with options" in said
+    assert "(subset=open, subset=choices)" in said
+    assert export(source, tmp_path / "open", subset="open") == 0
+    assert "beside ones with options" not in capsys.readouterr().out
+    assert [q.question_id for q in mustsee.read(tmp_path / "open")] == [both[0].question_id]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+import numpy as np
 
 from mustsee import stats
 from mustsee.evaluate.answers import Answer, grades_of, mean_of
 from mustsee.records import COUNTED, Question
-from mustsee.stats import Estimate
+from mustsee.stats import Estimate, Floats
 
 BLIND, SEEN = "points_blind", "points_seen"  # metrics of a question: shares of all of its points
 
@@ -21,8 +23,9 @@ class PointScores:
     `score`: the mean of the questions. `skills`: by skill. `all_points`: the share of the weight of
     all points, those that do not count among them, that it states; `blind`, `seen`: the same of the
     reader without the video and of the viewer who examined the questions, on the same questions.
-    `of_range`: (model - blind) / (seen - blind); null where these are not known or alike. `missed`,
-    `contradicted`: numbers of points, of `points` that count. `failed`: answers without a grade.
+    `of_range`: (model - blind) / (seen - blind), with its interval over resampled videos; null
+    where these are not known or alike. `missed`, `contradicted`: numbers of points, of `points`
+    that count. `failed`: answers without a grade.
     """
 
     score: Estimate | None
@@ -30,7 +33,7 @@ class PointScores:
     all_points: float | None
     blind: float | None
     seen: float | None
-    of_range: float | None
+    of_range: Estimate | None
     points: int
     missed: int
     contradicted: int
@@ -60,17 +63,24 @@ def score_points(
 
     skills = dict.fromkeys(q.skill for q in good if q.skill)
     both = [q for q in good if BLIND in q.metrics and SEEN in q.metrics]
-    share, blind, seen = (
-        _mean_share(both, of)
-        for of in (
-            lambda q: mean_of([g["share"] for g in grades[q.question_id]]),
-            lambda q: q.metrics[BLIND],
-            lambda q: q.metrics[SEEN],
-        )
-    )
+    weights = np.array([sum(point.weight for point in q.points) for q in both], np.float64)
+    shares = {
+        "model": [mean_of([g["share"] for g in grades[q.question_id]]) for q in both],
+        BLIND: [q.metrics[BLIND] for q in both],
+        SEEN: [q.metrics[SEEN] for q in both],
+    }
+    share, blind, seen = (_mean(values, weights) for values in shares.values())
+
+    def place(times: Floats) -> float:
+        model, low, high = (_mean(values, weights * times) for values in shares.values())
+        if model is None or low is None or high is None or high <= low:
+            return math.nan
+        return (model - low) / (high - low)
+
     of_range = None
-    if share is not None and blind is not None and seen is not None and seen > blind:
-        of_range = (share - blind) / (seen - blind)
+    if blind is not None and seen is not None and seen > blind:
+        videos = [cluster.get(q.video_id, q.video_id) for q in both]
+        of_range = stats.bootstrap(place, len(both), videos)
     every = [g for q in good for g in grades[q.question_id]]
     return PointScores(
         score=mean(good) if good else None,
@@ -96,10 +106,7 @@ def is_by_points(question: Question, model: str) -> bool:
     return any(g.get("by_points") for g in grades_of(question, model))
 
 
-def _mean_share(questions: Sequence[Question], share: Any) -> float | None:
-    """Return the mean of a share, each question by the weight of its points."""
-    weights = [sum(point.weight for point in q.points) for q in questions]
-    total = sum(weights)
-    if not total:
-        return None
-    return sum(w * share(q) for w, q in zip(weights, questions, strict=True)) / total
+def _mean(shares: Sequence[float], weights: Floats) -> float | None:
+    """Return the mean of shares, each by its weight; null without any."""
+    total = float(weights.sum())
+    return float(np.asarray(shares) @ weights) / total if total else None

@@ -190,11 +190,13 @@ def _add_points(rows: Table, scores: Sequence[PointScores | None]) -> None:
         ("  all points stated", "all_points"),
         ("  by a reader without the video", "blind"),
         ("  by a viewer", "seen"),
-        ("  (model - blind) / (viewer - blind)", "of_range"),
     ):
         values = [getattr(s, key) if s else None for s in scores]
         if any(value is not None for value in values):
             rows.add_row(label, "", "", *(share(value) or "-" for value in values))
+    if any(s.of_range for s in given):
+        cells = [percent(s.of_range) if s else "-" for s in scores]
+        rows.add_row("  (model - blind) / (viewer - blind)", "", "", *cells)
     rows.add_row("  points graded by", "", "", *(escape(s.grader) if s else "-" for s in scores))
 
 
@@ -259,7 +261,7 @@ def _describe_points(by: PointScores) -> list[str]:
         return [f"{by.failed} answers could not be graded by points"]
     said = f"{percent(by.score)} % by points of {by.score.n} open questions"
     if by.of_range is not None:
-        said += f", {share(by.of_range)} % of the way from a blind reader to a viewer"
+        said += f", {percent(by.of_range)} % of the way from a blind reader to a viewer"
     failed = f"; {by.failed} not graded" if by.failed else ""
     missed = f"{by.missed} of {by.points} points missed, {by.contradicted} contradicted"
     return [said, f"{missed}{failed}", f"graded by {by.grader}"]

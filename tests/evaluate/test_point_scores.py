@@ -48,6 +48,23 @@ def graded(question: Question, *verdicts: int, made: bool = False) -> Question:
     return replace(question, verdicts=(given, verdict))
 
 
+def test_the_place_between_blind_reader_and_viewer_has_an_interval_over_videos() -> None:
+    """Of twelve videos half are answered as by the viewer, half as by the blind reader."""
+    verdicts = ((1, 1, 0, 1), (0, 0, 1, 0))
+    asked = [graded(ask(f"q{n}", video_id=f"v{n}"), *verdicts[n % 2]) for n in range(12)]
+    (found,) = score.score(asked)
+    by = found.by_points
+    assert by is not None
+    assert by.of_range is not None
+    place = by.of_range
+    assert place.low is not None
+    assert place.high is not None
+    shares = [7 / 8, 1 / 8]
+    assert place.value == pytest.approx((sum(shares) / 2 - 1 / 8) / (6 / 8 - 1 / 8))
+    assert place.low < place.value < place.high
+    assert place.clusters == 12
+
+
 def test_only_points_that_count_are_in_the_score_and_all_are_in_the_range() -> None:
     (found,) = score.score([graded(ask(), 1, 0, 1, 1)])
     by = found.by_points
@@ -55,7 +72,8 @@ def test_only_points_that_count_are_in_the_score_and_all_are_in_the_range() -> N
     assert by.score is not None
     assert by.score.value == pytest.approx(3 / 5)
     assert by.all_points == pytest.approx(6 / 8)
-    assert by.of_range == pytest.approx((6 / 8 - 1 / 8) / (6 / 8 - 1 / 8))
+    assert by.of_range is not None
+    assert (by.of_range.value, by.of_range.low) == (pytest.approx(1.0), None)  # of one video
     assert (by.points, by.missed, by.contradicted, by.failed) == (2, 1, 0, 0)
     assert by.skills["entity"].value == pytest.approx(3 / 5)
 

@@ -25,7 +25,7 @@ HALVES = 400
 ROUTE = "/v1/equivalence"
 ARRIVAL, LIMIT = 4.0, 10.0  # seconds
 CLIENTS, ITEMS, WAVES = 120, 16, 3
-LATER = 1.5  # factor: both take the same way, and waiting for a place takes seconds longer
+LATER = 3.0  # times as long as the health route, at most: a wait for a batch is longer
 
 
 @pytest.fixture(scope="module")

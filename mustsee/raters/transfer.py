@@ -42,7 +42,7 @@ def write_votes(rating: RatingRun) -> Iterator[str]:
         use = (
             replies.describe_agreement(rows)
             if by_points
-            else ("for ray_jobs.judge_calibrate bem=[...] held_out=1")
+            else "for ray_jobs.judge_calibrate bem=[...] held_out=1"
         )
         yield f"{path}: {len(rows)} ratings, {use}"
         yield from summary_lines(rating.results(rated))

@@ -29,6 +29,7 @@ from mustsee.verify.conditions.seen import video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 OPEN_SUBSET, CHOICE_SUBSET = "open", "choices"  # of videos that have both sorts of questions
+CLAIMS_OF_QUESTION = 3  # that are points of an open question, about; the others are facts
 SPARE = "spare: enough others of its skill are asked"
 TOO_FEW_CLAIMS = "too few claims hold (ask.settings.deep.claims.claims=N lists more)"
 TOO_FEW_PASSED, NOTHING_TO_ASK = "too few passed the exams", "the writer found nothing to ask"
@@ -87,7 +88,7 @@ async def ask_deep(
     seconds = video_span(video).seconds
     aimed = settings.wanted_questions(video.video_id, rules.open_limit(seconds))
     limit = sum(aimed.values())
-    number = min(limit, held * rules.points.of_claim // rules.points.least)
+    number = min(limit, held * rules.points.of_claim // CLAIMS_OF_QUESTION)
     wanted = _cut_down(aimed, number)
     levels = read_levels(settings.reach)
     examined = await ask_open(
@@ -252,10 +253,10 @@ def set_apart(open_: Sequence[Question], others: Sequence[Question]) -> list[Que
 
 
 def settings_for_composed(settings: FactSettings, rules: DeepRules, seconds: float) -> FactSettings:
-    """Return the settings of the composed questions beside open ones: fewer of them, without the
-    forms that nobody would ask.
+    """Return the settings of the composed questions beside open ones: fewer of them, or none,
+    without the forms that nobody would ask.
     """
-    number = max(1, rules.question_limit(seconds) - rules.open_limit(seconds))
+    number = rules.question_limit(seconds) - rules.open_limit(seconds)
     select = replace(settings.select, questions=number, least_questions=number)
     forms = {name: form for name, form in settings.forms.items() if name not in rules.unwanted}
     return replace(settings, select=select, forms=forms)

@@ -118,9 +118,10 @@ class DeepRules:
     null: none.
 
     `questions`: of a video, at most, of all kinds: one for every `seconds_each` seconds, and at
-    least `least_questions`. `open_share`: share of open questions with points. `text_share`: share
-    of questions about words on the screen, at most. `unwanted`: forms that are left out. `wording`:
-    composed questions worded at once; 0: they keep the words of their forms.
+    least `least_questions`. `open_share`: share of open questions with points; the others are
+    composed. `text_share`: share of questions about words on the screen, at most. `unwanted`: forms
+    that are left out. `wording`: composed questions worded at once; 0: they keep the words of their
+    forms.
     """
 
     claims: ClaimRules = field(default_factory=ClaimRules)
@@ -129,7 +130,7 @@ class DeepRules:
     questions: int = 90
     least_questions: int = 12
     seconds_each: float = 10.0
-    open_share: float = 2 / 3
+    open_share: float = 1.0
     text_share: float = 0.1
     unwanted: tuple[str, ...] = ("count", "quarter_first", "quarter_last")
     wording: int = 12

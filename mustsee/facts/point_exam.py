@@ -11,6 +11,7 @@ answers they are, says which points each of the three states.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -94,9 +95,11 @@ async def examine_open(
     questions = [compose_open(draft, video, by) for draft in drafts]
     if not questions:
         return ()
-    alone = await answer_alone(questions, seats.guesser, tally, seed=seed)
-    in_view = await answer_in_view(questions, seats.guesser, tally, seed=seed)
-    seen = await answer_seen(questions, video, seats.verifier, frames, rules, tally, seed=seed)
+    alone, in_view, seen = await asyncio.gather(
+        answer_alone(questions, seats.guesser, tally, seed=seed),
+        answer_in_view(questions, seats.guesser, tally, seed=seed),
+        answer_seen(questions, video, seats.verifier, frames, rules, tally, seed=seed),
+    )
     wrong = [wrong_statements(draft, rules.contradictions) for draft in drafts]
 
     async def grade(

@@ -15,7 +15,7 @@ import asyncio
 from asyncio import gather
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -31,6 +31,7 @@ from mustsee.facts.deep import (
     set_apart,
     settings_for_composed,
 )
+from mustsee.facts.deep_settings import DeepRules
 from mustsee.facts.draw import draw_groups
 from mustsee.facts.exam import examine
 from mustsee.facts.funnel import count_forms, explain_no_questions
@@ -48,7 +49,7 @@ from mustsee.facts.table import Entry, TruthTable, doubt_lost_things, find_touch
 from mustsee.facts.unread import StepTally
 from mustsee.facts.wording import word_groups
 from mustsee.questions.drafts import Draft, evidence_metrics, question_id
-from mustsee.records import Fact, Frame, Provenance, Question, Span, Video
+from mustsee.records import Fact, FormCount, Frame, Provenance, Question, Span, Video
 from mustsee.verify.conditions.seen import Condition, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
@@ -93,6 +94,62 @@ async def ask_facts(
     )  # fmt: skip
     table = await look_at(table, video, seats.verifier, frames, settings, requests)
     table = replace(table, truth=doubt_lost_things(table, video.shots or ()))
+    composed = ComposedQuestions()
+    if deep is None or settings.select.question_limit(seconds):
+        composed = await draft_and_choose(
+            video, table, seats, encode, settings, deep, requests, tally, seconds
+        )
+    by = Provenance(
+        llm=" + ".join(dict.fromkeys((seats.writer.llm.identity, seats.guesser.llm.identity))),
+        prompts=seats.writer.prompts.digest(settings.area),
+    )
+    questions = [q for group in composed.groups for q in compose(group, video.video_id, by)]
+    if settings.open:
+        families = [one.stem.form for group in composed.groups for one in group.members]
+        siblings = map(open_sibling, questions, families)
+        questions = [*questions, *(q for q in siblings if q is not None)]
+    claims = missing = None
+    if deep is not None:
+        asked = await ask_deep(video, table, seats, frames, settings, tally, by)
+        claims, missing = asked.claims, asked.missing
+        questions = set_apart(asked.questions, questions)
+    done = replace(
+        video,
+        facts=table.facts,
+        listed=listed.spans,
+        claims=claims,
+        missing=missing,
+        questions=tuple(questions),
+        forms=composed.forms,
+        requests=requests.counts,
+    )
+    if questions:
+        return done
+    return replace(done, unasked=explain_no_questions(done, seats.writer.llm.identity))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComposedQuestions:
+    """Composed questions that were chosen, and the number of each form after each step."""
+
+    groups: tuple[ChosenGroup, ...] = ()
+    forms: tuple[FormCount, ...] = ()
+
+
+async def draft_and_choose(
+    video: Video,
+    table: TruthTable,
+    seats: Seats,
+    encode: Encode,
+    settings: FactSettings,
+    deep: DeepRules | None,
+    requests: RequestTally,
+    tally: StepTally,
+    seconds: float,
+) -> ComposedQuestions:
+    """Return the questions that the forms make of the table, without those that the guesser answers
+    right, worded by the writer where it is a model. `deep`: null: it is not.
+    """
     stems = await asyncio.to_thread(
         lambda: drop_near_acts(drop_twins(make_stems(table, settings), table), table)
     )
@@ -114,33 +171,9 @@ async def ask_facts(
             groups, table, seats.writer, seats.guesser, tally, together=deep.wording,
             seed=settings.seed,
         )  # fmt: skip
-    by = Provenance(
-        llm=" + ".join(dict.fromkeys((seats.writer.llm.identity, seats.guesser.llm.identity))),
-        prompts=seats.writer.prompts.digest(settings.area),
+    return ComposedQuestions(
+        groups=tuple(groups), forms=count_forms(stems, drafts, unguessed, guessed, groups)
     )
-    questions = [q for group in groups for q in compose(group, video.video_id, by)]
-    if settings.open:
-        families = [one.stem.form for group in groups for one in group.members]
-        siblings = map(open_sibling, questions, families)
-        questions = [*questions, *(q for q in siblings if q is not None)]
-    claims = missing = None
-    if deep is not None:
-        asked = await ask_deep(video, table, seats, frames, settings, tally, by)
-        claims, missing = asked.claims, asked.missing
-        questions = set_apart(asked.questions, questions)
-    done = replace(
-        video,
-        facts=table.facts,
-        listed=listed.spans,
-        claims=claims,
-        missing=missing,
-        questions=tuple(questions),
-        forms=count_forms(stems, drafts, unguessed, guessed, groups),
-        requests=requests.counts,
-    )
-    if questions:
-        return done
-    return replace(done, unasked=explain_no_questions(done, seats.writer.llm.identity))
 
 
 def spoken_entries(table: TruthTable) -> dict[Entry, bool | None]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from mustsee.calls.llm import Asker, Message, Request, VideoClip
 from mustsee.facts.choices import choices_form
 from mustsee.facts.deep import Seats
+from mustsee.facts.deep_settings import DeepRules
 from mustsee.facts.extract import Window, facts_form
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
@@ -78,7 +80,7 @@ def test_calls_on_a_video_of_which_the_rules_ask_nothing_are_counted(tmp_path: P
     def count(name: str, n: int) -> None:
         counts[name] += n
 
-    settings = FactSettings(forms=forms)
+    settings = FactSettings(forms=forms, deep=DeepRules(open_share=2 / 3))
     done = asyncio.run(ask_facts(video, seats, frames, encode, settings, count))
     assert done.questions
     assert all(fact.drop is None for fact in done.facts or ())
@@ -101,6 +103,10 @@ def test_calls_on_a_video_of_which_the_rules_ask_nothing_are_counted(tmp_path: P
     assert again == done
     repeated = {name: c.calls for name, c in session.coordinator.snapshot().llm.by_prompt.items()}
     assert repeated == calls, "all replies are in the store"
+    alone = replace(settings, deep=DeepRules())
+    open_ = asyncio.run(ask_facts(video, seats, frames, encode, alone, count)).questions or ()
+    assert len(deep) < sum(q.drop is None for q in open_) <= DeepRules().question_limit(120.0)
+    assert all(q.points for q in open_), "no composed question, and no exam of one"
 
 
 def test_made_up_choices_and_ratings_have_the_form_of_a_model_s() -> None:

@@ -395,7 +395,7 @@ class Story:
 
 SETTINGS = FactSettings(
     forms={}, mix={"cause": 1, "goal": 1},
-    deep=DeepRules(questions=3, least_questions=3, points=PointRules(spare=1.0)),
+    deep=DeepRules(questions=2, least_questions=2, points=PointRules(spare=1.0)),
 )  # fmt: skip
 COMPOSED = Question(
     question_id="q", video_id="v", recipe="facts", question="What is next?", options=("a", "b"),
@@ -502,7 +502,7 @@ def test_as_many_open_questions_are_asked_as_are_wanted() -> None:
     """Both are of the one skill that is wanted once; the other is left out as one too many."""
     assert SETTINGS.deep is not None
     points = PointRules(spare=2.0)
-    deep = replace(SETTINGS.deep, questions=2, least_questions=2, points=points)
+    deep = replace(SETTINGS.deep, questions=1, least_questions=1, points=points)
     story = Story()
 
     def of_goal(request: Request) -> str:
@@ -538,7 +538,7 @@ def test_claims_that_others_have_and_few_claims_give_fewer_questions() -> None:
     )
     assert run_story(story, model=model)[0] == ()
     wanted = model.of("facts/questions")[0].variables["wanted"]
-    assert sum(skill.count for skill in wanted) == 3 * 2 // 4
+    assert sum(skill.count for skill in wanted) == 3 * 2 // 3
 
 
 def test_a_mix_names_skills_with_shares_and_words_of_your_own() -> None:
@@ -565,11 +565,13 @@ def test_a_mix_of_another_form_is_refused(mix: Mapping[str, Any]) -> None:
 def test_composed_questions_are_fewer_beside_open_ones_and_of_other_forms() -> None:
     forms = {"after": AfterForm(), "count": CountForm()}
     settings = FactSettings(forms=forms)
-    assert settings.deep is not None
-    composed = settings_for_composed(settings, settings.deep, 240.0)
+    rules = DeepRules(open_share=2 / 3)
+    composed = settings_for_composed(settings, rules, 240.0)
     assert list(composed.forms) == ["after"]
-    assert settings.deep.question_limit(240.0) == 24
+    assert rules.question_limit(240.0) == 24
     assert composed.select.question_limit(240.0) == 24 - 16
+    alone = settings_for_composed(settings, DeepRules(), 240.0)
+    assert alone.select.question_limit(240.0) == 0
 
 
 def group(question: str, options: Sequence[str], answer: int = 0) -> ChosenGroup:

@@ -1,19 +1,29 @@
 """Run one benchmark: ratios to a named alternative, measured in the same run.
 
 python -m benchmarks.bench what=look [what.video=FILE] [json=FILE]
+
+Its configuration is in `benchmarks/conf`, and takes choices such as `hear=tiny` from the jobs'.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import hydra
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from benchmarks.figures import BenchTable
-from ray_jobs.cli.launch import launch
+from mustsee.errors import UserError
+from ray_jobs.cli.build import build
+from ray_jobs.cli.compose import CONF as JOBS
+from ray_jobs.cli.compose import readable
+
+CONF = Path(__file__).parent / "conf"
 
 WIDTH = 140  # characters of a line where the output is not a terminal
 
@@ -36,5 +46,29 @@ class Bench:
         return 0
 
 
+def compose_bench(overrides: Sequence[str]) -> DictConfig:
+    """Return the configuration of a benchmark. Raises UserError naming the key or the choice."""
+    place = f"hydra.searchpath=[file://{JOBS}]"
+    with (
+        readable(overrides),
+        hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)),
+    ):
+        config = hydra.compose("bench", overrides=[*overrides, place])
+        OmegaConf.resolve(config)
+    return config
+
+
+def main(arguments: Sequence[str]) -> int:
+    if {"-h", "--help"} & set(arguments):
+        names = sorted(path.stem for path in (CONF / "what").glob("*.yaml"))
+        print(f"{__doc__}\nwhat: {', '.join(names)}")
+        return 0
+    try:
+        return build(compose_bench(arguments))()
+    except UserError as error:
+        print(f"mustsee: {error}", file=sys.stderr)
+        return 2
+
+
 if __name__ == "__main__":
-    launch("bench")
+    sys.exit(main(sys.argv[1:]))

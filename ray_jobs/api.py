@@ -20,7 +20,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from mustsee.dataset import Dataset
-from mustsee.errors import MustseeError, UserError
+from mustsee.errors import MustseeError
 from ray_jobs.cli import early
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose, quote
@@ -44,8 +44,6 @@ def run_job(job: str, *overrides: str, **settings: Any) -> Dataset:
     """
     given = [*overrides, *(f"{key}={format_hydra_value(value)}" for key, value in settings.items())]
     config = compose(job, given)
-    if "out" not in config:
-        raise UserError(f"{job} writes no output folder; run it as mustsee {job}")
     early.check(config)
     work = build(config)
     if hasattr(work, "run"):

@@ -44,10 +44,7 @@ def run_command(*given: str, here: Path) -> subprocess.CompletedProcess[str]:
 def test_every_listed_job_has_a_description_and_a_file() -> None:
     listed = jobs(ROOT)
     assert {"neptune", "evaluate", "export", "doctor"} <= set(listed)
-    rooms = [
-        ROOT / ("benchmarks" if name == "bench" else "ray_jobs") / f"{name}.py" for name in listed
-    ]
-    assert all(path.is_file() for path in rooms)
+    assert all((ROOT / "ray_jobs" / f"{name}.py").is_file() for name in listed)
     assert all(about and not about.startswith("#") for about in listed.values())
 
 

@@ -4,7 +4,7 @@
     mustsee doctor                                    what this machine has, and what it lacks
     eval "$(mustsee completion bash)"                 names, keys and choices by the Tab key
 
-`pip install -e .` in a checkout installs it, or a wheel, which holds all but the benchmarks.
+`pip install -e .` in a checkout installs it, or a wheel.
 Relative paths are the caller's. Exit codes are the jobs'.
 """
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from actors.judge.lexical import Lexical
+from benchmarks.bench import compose_bench
 from benchmarks.judges import COLUMNS, JudgeTable
 from mustsee.errors import UserError
 from mustsee.judge import calibrate
 from mustsee.judge.judge import JudgeConfig
-from ray_jobs.cli.compose import compose
-from ray_jobs.cli.launch import build
+from ray_jobs.cli.build import build
 
 
 def evouna(path: Path, questions: int = 24) -> Path:
@@ -75,7 +75,7 @@ def test_published_verdicts_are_listed_for_nq301(tmp_path: Path) -> None:
 
 
 def test_the_command_accepts_further_judges_and_needs_labels() -> None:
-    job = build(compose("bench", ["what=judges", "+judge@what.judges.nli=nli"]))
+    job = build(compose_bench(["what=judges", "+judge@what.judges.nli=nli"]))
     assert set(job.what.judges) == {"mini", "token_recall", "nli"}  # type: ignore[attr-defined]
     with pytest.raises(UserError, match="no labels"):
         JudgeTable(judges={})()

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import yaml
 
+from benchmarks.bench import CONF
 from benchmarks.peers import PROGRAMS, Peer, PeersBench
-
-CONF = Path(__file__).parents[2] / "conf/what/peers.yaml"
 
 
 def test_each_peer_has_its_program() -> None:
-    peers = yaml.safe_load(CONF.read_text())["peers"]
+    peers = yaml.safe_load((CONF / "what/peers.yaml").read_text())["peers"]
     assert set(peers) == {path.stem for path in PROGRAMS.glob("*.py")}
 
 

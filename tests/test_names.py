@@ -61,3 +61,16 @@ def test_bare_names_are_recognised() -> None:
         assert is_bare(name), name
     for name in ("embed", "string", "speed", "ring", "split_lines", "key", "known_keys", "feed"):
         assert not is_bare(name), name
+
+
+def test_tests_lie_in_folders_as_the_code() -> None:
+    """At the top are those of the flat modules, and of the whole."""
+    tests, whole = ROOT / "tests", ("browser", "golden", "real", "support")
+    folders = [path.parent.relative_to(tests) for path in tests.rglob("test_*.py")]
+    rooms = {folder for folder in folders if folder.parts and folder.parts[0] not in whole}
+    assert rooms
+    lost = [r for r in rooms if not (ROOT / r).is_dir() and not (ROOT / "mustsee" / r).is_dir()]
+    assert not lost, "tests of folders that are not there"
+    flat = {path.stem.removeprefix("test_") for path in tests.glob("test_*.py")}
+    of_all = {"command", "docs", "extras", "hostile", "names", "package", "pasted"}
+    assert [n for n in sorted(flat - of_all) if not (ROOT / "mustsee" / f"{n}.py").is_file()] == []

@@ -20,7 +20,7 @@ from mustsee.judge.point_likeness import grade_by_likeness
 from mustsee.judge.points import PointsGrade, describe_grade
 from mustsee.records import COUNTED, GIVEN, UNREACHED, Point, Question, Verdict, Video
 from ray_jobs.cli.launch import build, compose
-from tests.actors.test_answer import work
+from tests.actors.answer.test_answer import work
 
 POINTS = (
     Point(text="The cook hides the spoon in a boot", weight=3, facts=("c1",), state=COUNTED),

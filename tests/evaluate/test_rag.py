@@ -19,7 +19,7 @@ from mustsee.evaluate.rag import Rag, RetrievedClip, by_words, load, spread, win
 from mustsee.nn.siglip_text import TextEncoder
 from mustsee.records import Caption, Line, Span, Video
 from mustsee.verify.conditions.seen import Condition
-from tests.actors.test_answer import Scripted, question, work
+from tests.actors.answer.test_answer import Scripted, question, work
 from tests.support import sample_videos
 from tests.support.tiny_gemma import tokenizer
 

@@ -1,5 +1,5 @@
-"""Face tracking with a detector that counts its calls; tests/actors/test_look.py runs the real one
-on the sample videos.
+"""Face tracking with a detector that counts its calls; tests/actors/stages/test_look.py runs the
+real one on the sample videos.
 """
 
 from pathlib import Path

@@ -17,7 +17,7 @@ from actors.calls.gateway import Gateway
 from mustsee.calls.call_log import run_name
 from mustsee.run.other_runs import FOLDER, REFRESH_S, OtherRuns, register_run
 from mustsee.store import Store
-from tests.actors.test_gateway import Fake, asked
+from tests.actors.calls.test_gateway import Fake, asked
 
 
 class Run:

@@ -36,7 +36,7 @@ from mustsee.verify.repair import FailedWording, repair_form
 from mustsee.verify.worth import conditions_form, grades_form
 from ray_jobs.runtime.rehearse import open_rules_session
 from ray_jobs.runtime.stand_in import MADE_UP, stand_in_reply
-from tests.actors.test_rehearse import MODEL
+from tests.ray_jobs.runtime.test_rehearse import MODEL
 from tests.support.neptune_video import sample_video
 
 MOMENTS = tuple(Span(6.0 * n, 6.0 * n + 6) for n in range(5))

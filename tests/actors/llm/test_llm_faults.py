@@ -238,7 +238,7 @@ def test_replies_stored_before_a_kill_are_not_asked_for_again(tmp_path):
         children.append(
             subprocess.Popen(
                 [sys.executable, "-c", CHILD, server.url, str(tmp_path / "store")],
-                cwd=Path(__file__).parents[2],
+                cwd=Path(__file__).parents[3],
             )
         )
         assert children[0].wait(timeout=60) == -signal.SIGKILL

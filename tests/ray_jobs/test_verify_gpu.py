@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.bench import compose_bench
 from ray_jobs.cli.compose import compose
 
 ROOT = Path(__file__).parents[2]
@@ -78,7 +79,12 @@ def test_the_commands_of_the_script_compose(device: str, tmp_path: Path) -> None
     code, output, commands = run_script(tmp_path, device, **model, **vllm)
     assert code == 0, output
     assert "2 kept" in output
-    jobs = [compose(module.rpartition(".")[2], overrides) for module, *overrides in commands]
+    jobs = [
+        compose_bench(overrides)
+        if module == "benchmarks.bench"
+        else compose(module.rpartition(".")[2], overrides)
+        for module, *overrides in commands
+    ]
     assert len(jobs) == 6
     gpu, tpu, vllm_job = jobs[3:]
     assert ("gpus" in gpu.cluster.stages.caption) == (device == "gpu")

@@ -26,7 +26,7 @@ from mustsee.store import Store
 from tests.support.material import ROOT, material
 from tests.support.sample_videos import B_FRAMES, FPS, cuts, damaged, scene, write
 
-SAMPLES = Path(__file__).parents[2] / "examples/videos"
+SAMPLES = Path(__file__).parents[3] / "examples/videos"
 CLIPS = sorted(p for p in (ROOT / "data/video").rglob("*.*") if p.is_file())
 LENGTHS = (30, 24, 40, 18, 300, 33)
 

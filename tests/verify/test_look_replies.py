@@ -1,4 +1,4 @@
-"""Replies of the verifier: strict, and the same in lines and in JSON (`tests/test_forms.py`)."""
+"""Replies of the verifier: strict, and the same in lines and in JSON, as of all forms."""
 
 from collections.abc import Sequence
 from itertools import count

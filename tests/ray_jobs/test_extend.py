@@ -107,7 +107,8 @@ def test_the_steps_leave_the_checks_green(project: Path) -> None:
     run(project, "-c", "from importlinter.cli import lint_imports_command as run; run()")
     run(
         project, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow", "-k", "not preset",
-        "tests/test_names.py", "tests/jobs/test_conf.py", "tests/jobs/test_conf_comments.py",
+        "tests/test_names.py", "tests/ray_jobs/cli/test_conf.py",
+        "tests/ray_jobs/cli/test_conf_comments.py",
     )  # fmt: skip
 
 
@@ -133,12 +134,12 @@ def test_the_added_metric_is_one_of_the_evaluation(project: Path) -> None:
 def test_the_parts_keep_their_contracts(project: Path) -> None:
     run(
         project, "-m", "pytest", "-p", "no:cacheprovider",
-        "tests/actors/test_caption_light.py",
-        "tests/actors/test_llm_offline.py::test_every_prompt_has_a_rule_but_those_that_only_models_are_asked",
+        "tests/actors/caption/test_light.py",
+        "tests/actors/llm/test_llm_offline.py::test_every_prompt_has_a_rule_but_those_that_only_models_are_asked",
         "tests/test_prompts.py::test_every_prompt_is_used_with_a_parser",
         "tests/evaluate/test_exact_match.py",
         "tests/evaluate/test_score.py",
-        "tests/extract/test_extract.py::test_replies_that_explain_themselves",
+        "tests/replies/test_extract.py::test_replies_that_explain_themselves",
         "tests/facts/test_middle.py",
     )  # fmt: skip
 

@@ -21,7 +21,7 @@ from loopback.replies import recorded_replies
 ROOT = Path(__file__).parents[2]
 FOOTAGE, REPLIES = ROOT / "examples/footage", ROOT / "examples/replies/facts.jsonl"
 # A refusal and a reply in another form are replies. What they take is named, and asked for again
-# by `retry_problems=true` (`tests/jobs/test_lost_replies.py`).
+# by `retry_problems=true` (`tests/ray_jobs/test_lost_replies.py`).
 FAULTS = tuple(kind for kind in KINDS if kind not in ("refusal", "wrong_format"))
 PRICE = 0.4e-6, 1.6e-6  # dollars of a token in and out, as in conf/endpoint/openai.yaml
 pytestmark = [

@@ -13,7 +13,7 @@ from mustsee.calls.llm import Message, Request
 from mustsee.errors import BadRow
 from mustsee.prompts import Prompts
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_replies_of_a_changed_and_of_a_removed_prompt_are_stale() -> None:

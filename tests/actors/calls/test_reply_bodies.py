@@ -1,7 +1,7 @@
 """What endpoints send, with values of any type anywhere: read, or refused in a line; never a
 traceback, and never money, times or vectors that are no numbers.
 
-    python -m tests.actors.test_reply_bodies 10000     # as many, and what came of them
+    python -m tests.actors.calls.test_reply_bodies 10000     # as many, and what came of them
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from mustsee.calls.llm import Reply
 from mustsee.calls.usage import CallOutcome
 from mustsee.errors import BudgetSpent
 from mustsee.run.record import WorkTimes
-from tests.actors.test_gateway import Fake, Time, asked, gateway
+from tests.actors.calls.test_gateway import Fake, Time, asked, gateway
 
 
 def ask(key: str, usd: float = 0.1, **more) -> AdmissionRequest:
@@ -241,7 +241,7 @@ def test_on_an_object_store_messages_share_a_write(tmp_path, monkeypatch):
 
 CHILD = """
 import asyncio, sys
-from tests.actors.test_money import forever
+from tests.actors.calls.test_money import forever
 
 asyncio.run(forever(sys.argv[1]))
 """
@@ -260,7 +260,7 @@ async def forever(out: str) -> None:
 def test_every_granted_call_is_in_the_log_after_a_kill(tmp_path):
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
     )  # fmt: skip
     assert child.stdout is not None
     for _ in range(500):

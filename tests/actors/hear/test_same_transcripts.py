@@ -20,7 +20,7 @@ from mustsee.store import identity
 from ray_jobs.cli.launch import build, compose
 from tests.support.hearing import EXAMPLES, INTERVIEW, run_context
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HEARD = Line(
     start=1.0004, end=2.0, text="Hi there.",
     words=(Word(1.0004, 1.5, "Hi", 0.912345), Word(1.5, 2.0, "there.", 0.5)),

@@ -10,7 +10,7 @@ import pytest
 
 from ray_jobs.runtime.last_words import LINE
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BLOCK = "from ray_jobs.runtime.last_words import last_words\nimport os, signal, sys\n"
 
 

@@ -13,7 +13,7 @@ import av
 import pytest
 from PIL import Image
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture

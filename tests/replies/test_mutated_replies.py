@@ -1,7 +1,7 @@
 """Mutated replies: every parser reads or refuses them quickly, and accepts nothing that a strict
 parser would not.
 
-    python -m tests.test_mutated_replies 10000     # number of replies; prints the outcomes
+    python -m tests.replies.test_mutated_replies 10000     # number of replies; prints the outcomes
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from mustsee.errors import Unparsed
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, label_lines
 from mustsee.replies.thinking import split_reasoning
+from tests.replies.test_forms import FORMS
+from tests.replies.test_replies import CASES
 from tests.support.every_prompt import calls
 from tests.support.hostile import FORGED, RUNS, TOKENS
-from tests.test_forms import FORMS
 from tests.test_hostile import ANSWERS, MARKS, QUOTING
-from tests.test_replies import CASES
 
 MAX_CPU_S = 2.0  # for one reply
 FRAGMENTS = (

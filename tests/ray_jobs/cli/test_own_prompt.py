@@ -62,7 +62,7 @@ def test_the_words_reach_the_model_and_its_questions_are_checked(tmp_path: Path)
         asked.append(text)
         return WRITTEN if "Ask what is" in text else "NONE"
 
-    video = Path(__file__).parents[2] / "examples" / "videos" / "pancakes.mp4"
+    video = Path(__file__).parents[3] / "examples" / "videos" / "pancakes.mp4"
     with Loopback(reply=reply) as server:
         config = composed(
             tmp_path, f"videos={video}", "llm=openai", f"llm.base_url={server.url}",

@@ -207,7 +207,7 @@ import asyncio, sys
 from pathlib import Path
 from types import SimpleNamespace
 from actors.calls.coordinator import Coordinator
-from tests.actors.test_batches import answers, connect
+from tests.actors.calls.test_batches import answers, connect
 
 answers(connect(SimpleNamespace(url=sys.argv[1]), Path(sys.argv[2]), Coordinator(), sys.argv[3]))
 """
@@ -220,7 +220,7 @@ def test_a_run_killed_while_it_waits_joins_its_batch(batch, noted, tmp_path, mon
     with endpoint(seconds=3600.0) as server:
         child = subprocess.Popen(
             [sys.executable, "-c", CHILD, server.url, str(tmp_path), batch],
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
         )
         store, deadline = Store(str(tmp_path)), time.monotonic() + 120
         while not store.keys(KIND) and time.monotonic() < deadline:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import MeteredModel
+from actors.engine.local import LocalSession, Lookup
 from actors.engine.session import Session
 from actors.engine.stage import Stage
 from actors.llm.replay import Replay
@@ -29,7 +30,7 @@ from mustsee.run.estimate import TriedRow, choose_rows
 from ray_jobs.runtime.barrier import decision_stage, small_columns
 from ray_jobs.runtime.dry_run_rows import DryRun, RehearsedRows, RemainingWork
 from ray_jobs.runtime.heartbeat import show_step
-from ray_jobs.runtime.rehearse import LocalSession, Lookup, Rehearsal
+from ray_jobs.runtime.rehearse import Rehearsal
 from ray_jobs.runtime.trials import walk_parts
 
 BLOCK_ROWS = 16  # rows looked up at once

@@ -20,10 +20,10 @@ from typing import Any
 import pyarrow as pa
 
 from actors.calls.coordinator import Coordinator
+from actors.engine.local import LocalSession, Lookup
 from actors.engine.session import Session
 from actors.engine.stage import Stage
 from mustsee.errors import MustseeError
-from ray_jobs.runtime.rehearse import LocalSession, Lookup
 
 MAX_PORTION_ROWS = 8192  # rows, at most, that Ray is given at once
 BLOCK_ROWS = 64  # rows looked up at once

@@ -8,11 +8,10 @@ and the rules' replies are not stored (`ray_jobs.runtime.stand_in`).
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import heapq
 import itertools
 import time
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,17 +21,14 @@ import pyarrow as pa
 from actors.calls.coordinator import Coordinator
 from actors.calls.endpoint import CHARACTERS_PER_TOKEN
 from actors.calls.gateway import Gateway, MeteredModel
-from actors.engine.hardware import Hardware
-from actors.engine.session import Session
-from actors.engine.stage import RowTask, Stage, StageWorker
+from actors.engine.local import LocalSession
+from actors.engine.stage import Stage, StageWorker
 from actors.llm.replay import Replay
-from actors.part import LlmConfig, RunContext
+from actors.part import LlmConfig
 from mustsee import schemas
 from mustsee.calls.llm import Llm, Reply, Request
-from mustsee.errors import MustseeError
 from mustsee.records import Question
 from mustsee.run.estimate import TriedRow, costs
-from mustsee.run.record import NOTHING, RowOutcome, Snapshot, WorkTimes
 from mustsee.store import ReadOnlyStore, Store
 from ray_jobs.runtime.stand_in import stand_in_reply
 
@@ -170,60 +166,37 @@ class RuleStandIn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalSession(Session):
-    """The session of one process, with a plain `Coordinator`.
+class RulesSession(LocalSession):
+    """A session of one process in which rules stand in for paid models.
 
-    `clock`: simulated time of the rules that stand in for paid models; None: models are called.
+    `clock`: simulated time of their calls. `call_seconds`: duration of any call; None: from its
+    tokens. `questions`, `frames`: as of `RuleStandIn`.
     """
 
-    coordinator: Coordinator  # pyright: ignore[reportIncompatibleVariableOverride]
-    clock: SimulatedClock | None = None
+    clock: SimulatedClock
     call_seconds: float | None = None
     questions: dict[str, Question] = field(default_factory=dict[str, Question])
     frames: FrameUsd = field(default_factory=FrameUsd)
 
-    def begin(self, rows: Sequence[str]) -> list[int]:
-        return [0] * len(rows)
-
-    def row_deadline(
-        self, seconds: float | None, row: str, beside: Sequence[str]
-    ) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()  # No deadline: a killed process would not be restarted.
-
-    def event(
-        self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
-        rows: int = 1,
-    ) -> None:  # fmt: skip
-        self.coordinator.event(stage, outcome, took, row, rows)
-
-    def abort(self, error: MustseeError) -> None:
-        self.coordinator.abort(type(error).__name__, str(error))
-
-    def snapshot(self, timeout: float | None = None) -> Snapshot:
-        return self.coordinator.snapshot()
-
-    def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
-        def connect_model(config: LlmConfig) -> Llm:
-            replay = config if isinstance(config, Replay) else None
-            model = (replay and replay.record) or config
-            is_metered = isinstance(model, MeteredModel)
-            if self.clock is None or (model is config and not is_metered):
-                return Gateway.connect(config, self.store, self.coordinator, stage=stage)
-            llm = (
-                RuleStandIn(model, self.clock, self.call_seconds, self.questions, self.frames)
-                if is_metered
-                else model.open()
-            )
-            if replay:
-                llm = replay.make_recorder(llm, None)  # It appends nothing to the recording.
-            return Gateway(llm, self.store, self.coordinator, stage=stage)
-
-        return RunContext(store=self.store, llm=connect_model, count=self.coordinator.count)
+    def connect_model(self, config: LlmConfig, stage: str) -> Llm:
+        replay = config if isinstance(config, Replay) else None
+        model = (replay and replay.record) or config
+        is_metered = isinstance(model, MeteredModel)
+        if model is config and not is_metered:
+            return super().connect_model(config, stage)
+        llm = (
+            RuleStandIn(model, self.clock, self.call_seconds, self.questions, self.frames)
+            if is_metered
+            else model.open()
+        )
+        if replay:
+            llm = replay.make_recorder(llm, None)  # It appends nothing to the recording.
+        return Gateway(llm, self.store, self.coordinator, stage=stage)
 
 
-def open_rules_session(store: str, call_seconds: float | None) -> LocalSession:
+def open_rules_session(store: str, call_seconds: float | None) -> RulesSession:
     """A session that calls no model and stores nothing."""
-    return LocalSession(
+    return RulesSession(
         store=ReadOnlyStore(store),
         coordinator=Coordinator(),
         clock=SimulatedClock(),
@@ -245,14 +218,17 @@ class Rehearsal:
     ) -> None:  # fmt: skip
         self._stage, self._clock = stage, SimulatedClock()
         self._coordinator = Coordinator(budget_usd)
-        session = LocalSession(
-            store=ReadOnlyStore(store.root) if made_up else store,
-            coordinator=self._coordinator,
-            clock=self._clock if budget_usd is None else None,
-            call_seconds=call_seconds,
-        )
-        self._worker, self._questions = StageWorker(stage, session), session.questions
-        self._frames = session.frames
+        self._questions, self._frames = dict[str, Question](), FrameUsd()
+        kept = ReadOnlyStore(store.root) if made_up else store
+        session = (
+            LocalSession(store=kept, coordinator=self._coordinator)
+            if budget_usd is not None
+            else RulesSession(
+                store=kept, coordinator=self._coordinator, clock=self._clock,
+                call_seconds=call_seconds, questions=self._questions, frames=self._frames,
+            )
+        )  # fmt: skip
+        self._worker = StageWorker(stage, session)
 
     def play(self, row: pa.Table) -> tuple[pa.Table, TriedRow | None]:
         """The row after the stage, and the work that it took; None where the store had it."""
@@ -275,20 +251,3 @@ class Rehearsal:
             usd_images=self._frames.images - frames.images,
             usd_clips=self._frames.clips - frames.clips,
         )
-
-
-class Lookup(StageWorker):
-    """A stage that only reads the store and computes nothing."""
-
-    def look_up(self, table: pa.Table) -> tuple[pa.Table, list[str]]:
-        """The rows that the store has or that the stage skips, and the ids of the other rows."""
-        self._lacking: list[str] = []
-        if not table.num_rows:
-            return table, []
-        done = self(table)
-        kept = [n not in self._lacking for n in done["video_id"].to_pylist()]
-        rows = [done.slice(i, 1) for i, keep in enumerate(kept) if keep]
-        return pa.concat_tables(rows) if rows else done.slice(0, 0), self._lacking
-
-    def _compute(self, tasks: Sequence[RowTask], results: list[pa.Table | None]) -> None:
-        self._lacking = [task.row.video_id for task in tasks]

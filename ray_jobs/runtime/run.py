@@ -29,6 +29,7 @@ from actors.calls.coordinator_actor import (
     open_coordinator,
     start_coordinator,
 )
+from actors.engine.local import LocalSession
 from actors.engine.session import Session
 from actors.engine.stage import Filter, Stage
 from actors.part import LlmConfig, NeedsRows, Part
@@ -69,7 +70,7 @@ from ray_jobs.runtime.experiment import NoTracker, Tracker, report_to_tracker
 from ray_jobs.runtime.heartbeat import HEARTBEAT_S, show_step
 from ray_jobs.runtime.progress import Progress
 from ray_jobs.runtime.provenance import git_revision, prompt_hashes, versions
-from ray_jobs.runtime.rehearse import LocalSession, open_rules_session
+from ray_jobs.runtime.rehearse import open_rules_session
 from ray_jobs.runtime.stream import RowStream, Workers, block_size
 from ray_jobs.runtime.summary import SummaryParts, list_videos, summarise
 
@@ -254,7 +255,7 @@ class RunningJob:
     def print_call_estimate(self) -> int:
         """Print what the calls of `model` would cost, after a dry run without rows."""
         prompts = costs(self._rules.coordinator.snapshot().llm, UsageTotals())
-        seconds = self._rules.clock.now if self._rules.clock else 0.0
+        seconds = self._rules.clock.now
         estimate = forecast.of_calls(self.recipe, prompts, seconds)
         forecast.show(estimate, describe_models(asked_endpoints(self._asked)))
         return 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from actors.engine.local import LocalSession
 from actors.engine.session import Session
 from actors.engine.stage import Stage, WorkerChain
 from mustsee.run import outputs
@@ -19,7 +20,6 @@ from mustsee.run.decision import Decider
 from ray_jobs.runtime.barrier import NAME, decision_stage, small_columns
 from ray_jobs.runtime.cluster import pools
 from ray_jobs.runtime.lookups import Lookups, look_up_rows
-from ray_jobs.runtime.rehearse import LocalSession
 
 if TYPE_CHECKING:  # Ray takes seconds to import, and mistakes are reported before that.
     from ray.data import Dataset

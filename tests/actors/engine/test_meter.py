@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from actors.calls.coordinator import Coordinator
+from actors.engine.local import LocalSession
 from actors.engine.meter import Meter
 from actors.engine.stage import Stage, StageWorker
 from actors.part import Opened, RunContext
@@ -21,7 +22,6 @@ from mustsee import schemas
 from mustsee.records import Video
 from mustsee.run.record import StageCounts, WorkTimes
 from mustsee.store import Store
-from ray_jobs.runtime.rehearse import LocalSession
 
 
 class Clocks:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from actors.calls.coordinator import Coordinator
+from actors.engine.local import LocalSession
 from actors.engine.stage import Stage, WorkerChain
 from mustsee import schemas
 from mustsee.errors import MustseeError
@@ -16,7 +17,6 @@ from mustsee.records import Video
 from mustsee.store import Store
 from ray_jobs.runtime import lookups as module
 from ray_jobs.runtime.lookups import LookedUpBlock, Lookups, longest_first, look_up_rows, spread
-from ray_jobs.runtime.rehearse import LocalSession
 from tests.support.parts import Upper, calls
 
 URIS = ("x", "bad", "dull", "x", "x")

@@ -123,7 +123,17 @@ def _row(kind: str, number: int, text: str, cells: Mapping[str, str], brief: boo
             f"{_label(kind)} {number} has {len(parts)} of {len(cells)} parts; "
             f"expected {_cells_text(cells)}"
         )
-    return Row(number, dict(zip(cells, [*map(plain, parts), *[""] * missing], strict=True)))
+    texts = [plain(_without_name(part, name)) for part, name in zip(parts, cells, strict=False)]
+    return Row(number, dict(zip(cells, [*texts, *[""] * missing], strict=True)))
+
+
+def _without_name(text: str, name: str) -> str:
+    """Return a cell without its name, which models copy from the form: "stated by B", "right: C4".
+    A name of one word may be a word of the text, but for one with a colon behind it.
+    """
+    behind = r"(?:[\s*_]*[:=]|\s)" if "_" in name else r"[\s*_]*[:=]"
+    label = re.escape(name).replace("_", r"[\s_-]+")
+    return re.sub(rf"^[\s*_]*{label}{behind}\s*", "", text, flags=re.IGNORECASE)
 
 
 def _label(kind: str) -> str:

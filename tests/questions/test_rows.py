@@ -87,3 +87,18 @@ def test_each_number_has_one_row(numbers: tuple[int, ...], reason: str) -> None:
 def test_rows_come_in_the_order_of_their_numbers() -> None:
     rows = [Row(2, {}), Row(1, {})]
     assert [row.number for row in numbered_rows(rows, 2, "point")] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["POINT 1: stated by A, C | contradicted by: NONE | words: no", "POINT 1: A, C | NONE | no"],
+)
+def test_the_names_of_cells_that_a_model_copies_are_no_part_of_them(line: str) -> None:
+    cells = dict.fromkeys(("stated_by", "contradicted_by", "words"), "")
+    (row,) = rows_form({"point": cells}).read(line)["point"]
+    assert dict(row.cells) == {"stated_by": "A, C", "contradicted_by": "NONE", "words": "no"}
+
+
+def test_a_text_that_begins_with_the_name_of_its_cell_keeps_it() -> None:
+    (row,) = rows_form({"point": {"words": ""}}).read("POINT 1: words fail her")["point"]
+    assert row["words"] == "words fail her"

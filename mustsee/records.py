@@ -300,6 +300,11 @@ class Question:
     depth: int | None = None
 
     @property
+    def sort(self) -> str:
+        """What it asks for: its skill, if it is open, or its type."""
+        return self.skill or self.question_type
+
+    @property
     def references(self) -> tuple[str, ...]:
         """The answer and its variants."""
         return (self.answer, *self.variants)

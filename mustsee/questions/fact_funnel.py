@@ -33,8 +33,9 @@ class FactFunnel:
     that a look judged where they are claimed; `seen`: those that it found there. `possible`:
     questions that the facts allow. `drafted`: of these, with options, for the exam. `guessed`:
     answered right there without the video. `unread`: whose exam had no readable reply. `chosen`:
-    composed. `passed`: that passed every filter. `seconds`: of video; `listed_seconds`: of these,
-    in windows of which facts were listed.
+    composed. `claims`: listed of the whole video; `held`: of these, in the verifier's looks.
+    `written`: open questions. `passed`: of all questions, every exam and filter. `seconds`: of
+    video; `listed_seconds`: of these, in windows of which facts were listed.
     """
 
     seconds: float = 0.0
@@ -48,6 +49,9 @@ class FactFunnel:
     guessed: int = 0
     unread: int = 0
     chosen: int = 0
+    claims: int = 0
+    held: int = 0
+    written: int = 0
     passed: int = 0
 
     def __add__(self, other: FactFunnel) -> FactFunnel:
@@ -138,10 +142,10 @@ class RunFunnel:
 
 
 def funnel_of_video(video: Video, passed: int = 0) -> FactFunnel:
-    """Return the numbers of a video with facts. `passed`: of its questions, every filter."""
+    """Return the numbers of a video with facts. `passed`: of its questions, exams and filters."""
     facts, windows = video.facts or (), video.listed or ()
     claimed = [fact for fact in facts if fact.kind != "line"]
-    forms = video.forms or ()
+    forms, claims = video.forms or (), video.claims or ()
     is_known, until = video.listed is not None, video.until
     return FactFunnel(
         seconds=until - (video.start or 0.0) if is_known and until is not None else 0.0,
@@ -155,6 +159,9 @@ def funnel_of_video(video: Video, passed: int = 0) -> FactFunnel:
         guessed=sum(form.guessed for form in forms),
         unread=sum(form.unread for form in forms),
         chosen=sum(form.chosen for form in forms),
+        claims=len(claims),
+        held=sum(claim.drop is None for claim in claims),
+        written=sum(bool(q.points) for q in video.questions or ()),
         passed=passed,
     )
 
@@ -243,7 +250,12 @@ def _fact_losses(funnel: FactFunnel, *, by_rules: bool) -> Iterator[_Loss]:
         f"at; {BETTER_WRITER if by_rules else more_frames}",
     )  # fmt: skip
     usable = funnel.seen + funnel.spoken
-    if funnel.possible < min(usable, FEW):
+    yield _loss(
+        funnel.claims - funnel.held, funnel.claims,
+        f"not shown as they are claimed: {funnel.claims - funnel.held} of {funnel.claims} claims "
+        f"on how the facts hang together; {OTHER_WRITER}",
+    )  # fmt: skip
+    if not funnel.claims and funnel.possible < min(usable, FEW):
         more_facts = (
             "shorter moments and more facts of each allow more (ask.settings.moments.seconds=3 "
             "ask.settings.each=6)"
@@ -280,9 +292,10 @@ def _question_losses(funnel: FactFunnel, *, by_rules: bool) -> Iterator[_Loss]:
             f"{funnel.chosen} of {left} questions that the exam left were chosen; higher shares "
             "take more (ask.settings.select.of_form=0.5 ask.settings.select.single_share=0.5)",
         )  # fmt: skip
-    failed = funnel.chosen - funnel.passed
+    made = funnel.chosen + funnel.written
     yield _loss(
-        failed, funnel.chosen,
-        f"kept out by a filter: {failed} of {funnel.chosen} questions, as the report shows; "
+        made - funnel.passed, made,
+        f"kept out by {'an exam or ' if funnel.written else ''}a filter: {made - funnel.passed} of "
+        f"{made} questions, as the report shows; "
         f"{BETTER_WRITER if by_rules else OTHER_WRITER}",
     )  # fmt: skip

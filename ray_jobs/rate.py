@@ -2,8 +2,8 @@
 
     python -m ray_jobs.rate questions=Q form=verify sample=200     serves the page, prints the links
     python -m ray_jobs.rate questions=Q form=verify do=write       writes the votes into Q
-    python -m ray_jobs.rate questions=Q form=verify do=export tool=label_studio file=TASKS
-    python -m ray_jobs.rate questions=Q form=verify do=import tool=label_studio file=VOTES
+    python -m ray_jobs.rate questions=Q form=verify do=export file=TASKS
+    python -m ray_jobs.rate questions=Q form=verify do=import file=VOTES
 
 Links are printed once; only their hashes are stored. MUSTSEE_RATE_KEY is the key of /results.
 Without it a key is made for as long as the page is served.
@@ -56,7 +56,6 @@ class RateJob:
     trained: float
     spans: bool
     lease_minutes: float
-    tool: Literal["label_studio", "potato"] | None
     file: str | None
     host: str
     port: int
@@ -99,12 +98,12 @@ class RateJob:
     def _transfer(self, rating: RatingRun) -> Iterator[str]:
         if self.do == "write":
             return write_votes(rating)
-        if self.tool is None or self.file is None:
-            raise UserError(f"do={self.do} needs tool=label_studio or tool=potato, and file=")
+        if self.file is None:
+            raise UserError(f"do={self.do} needs file=")
         if self.do == "import":
-            return import_votes(rating, self.tool, Path(self.file))
+            return import_votes(rating, Path(self.file))
         rating.check_videos()
-        return export_tasks(rating, self.tool, Path(self.file))
+        return export_tasks(rating, Path(self.file))
 
     def _serve(self, rating: RatingRun) -> int:
         from serve.rater import create_app

@@ -37,7 +37,6 @@ BEHIND = {
     ("mustsee/media/litert.py", "ai_edge_litert"): "mustsee/media/litert.py:need_litert",
     ("benchmarks/caption.py", "torch"): "benchmarks/caption.py:__call__",
     ("benchmarks/cuts.py", "scenedetect"): "benchmarks/cuts.py:__call__",
-    ("ray_jobs/runtime/experiment.py", "wandb"): "ray_jobs/runtime/experiment.py:check",
     ("ray_jobs/runtime/experiment.py", "mlflow"): "ray_jobs/runtime/experiment.py:check",
 }
 # The job skips this import where the package is missing: it calls `inspect_log.there` first.
@@ -145,7 +144,7 @@ def is_guarded(one: Import) -> bool:
 
 def test_imports_of_optional_packages_are_detected() -> None:
     packages = {one.package for one in IMPORTS}
-    assert {"torch", "faster_whisper", "wandb", "inspect_ai", "rapidocr"} <= packages
+    assert {"torch", "faster_whisper", "mlflow", "inspect_ai", "rapidocr"} <= packages
     assert not packages & {"ray", "jax", "matplotlib", "cv2", "PIL", "yaml", "numpy"}
 
 

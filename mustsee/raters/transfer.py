@@ -1,4 +1,4 @@
-"""Write a `RatingRun`'s votes into its questions or annotations; exchange them with other tools.
+"""Write a `RatingRun`'s votes into its questions or annotations; exchange them with Label Studio.
 
 Each function writes its files and yields the lines to print.
 """
@@ -11,15 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mustsee.errors import UserError
-from mustsee.raters import exchange, label_studio, potato, replies, videos
+from mustsee.raters import exchange, label_studio, replies, videos
 from mustsee.raters.kept import record_results, replace_table
 from mustsee.raters.rating_run import RatingRun
 from mustsee.raters.results import summary_lines
 from mustsee.raters.written import apply_votes
 from mustsee.run.outputs import check_writable
 from mustsee.text import printable
-
-TOOLS = {"label_studio": label_studio, "potato": potato}
 
 
 def write_votes(rating: RatingRun) -> Iterator[str]:
@@ -59,8 +57,8 @@ def write_votes(rating: RatingRun) -> Iterator[str]:
     yield from summary_lines(outcome)
 
 
-def export_tasks(rating: RatingRun, tool: str, folder: Path) -> Iterator[str]:
-    """Write the questions of the form's first round as tasks of another rating tool."""
+def export_tasks(rating: RatingRun, folder: Path) -> Iterator[str]:
+    """Write the questions of the form's first round as tasks of Label Studio."""
     first_round = rating.form.rounds[0].name
     questions = [
         rating.question_by_id[item.question_id]
@@ -68,16 +66,16 @@ def export_tasks(rating: RatingRun, tool: str, folder: Path) -> Iterator[str]:
         if item.round == first_round
     ]
     check_writable("file", str(folder))
-    TOOLS[tool].write(rating.form, questions, rating.video_by_id, folder)
-    yield f"{folder}: {len(questions)} tasks of round {first_round!r} for {tool}"
+    label_studio.write(rating.form, questions, rating.video_by_id, folder)
+    yield f"{folder}: {len(questions)} tasks of round {first_round!r} for Label Studio"
 
 
-def import_votes(rating: RatingRun, tool: str, path: Path) -> Iterator[str]:
-    """Read the votes of another rating tool into the ballots, checked as the page checks them."""
+def import_votes(rating: RatingRun, path: Path) -> Iterator[str]:
+    """Read the votes of Label Studio into the ballots, checked as the page checks them."""
     if not path.exists():
         raise UserError(f"file={str(path)!r} does not exist")
     rating.open_items()
-    foreign = TOOLS[tool].read(path)
+    foreign = label_studio.read(path)
     imported = exchange.import_votes(
         rating.form, foreign, rating.question_by_id, rating.video_by_id
     )

@@ -7,7 +7,6 @@ It sends only what the output folder holds: the configuration, the figures of `r
 from __future__ import annotations
 
 import json
-import netrc
 import os
 import re
 import tempfile
@@ -24,7 +23,7 @@ from mustsee.store import resolve
 
 FILES = ("run.json", "results.json", "report/index.html")
 _NOT_IN_NAMES = re.compile(r"[^\w./ -]")  # characters that MLflow refuses in a metric's name
-SECRETS = ("WANDB_API_KEY", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
+SECRETS = ("MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
 MAX_PARAMETERS = 100  # parameters, at most, in one request to an MLflow server
 
 
@@ -60,45 +59,6 @@ class NoTracker:
 
     def keep(self, run: FinishedRun) -> str:
         return ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wandb:
-    """Weights & Biases. `mode`: online, or offline (stored in `./wandb` for `wandb sync`)."""
-
-    project: str
-    entity: str | None = None
-    name: str | None = None
-    mode: str = "online"
-
-    def check(self) -> None:
-        need("log=wandb", "mustsee[wandb]", "wandb")
-        if self.mode not in ("online", "offline"):
-            raise UserError(f"log.mode={self.mode!r}: choose online or offline")
-        if self.mode == "online" and not (os.environ.get("WANDB_API_KEY") or _logged_in()):
-            raise UserError(
-                "log=wandb: no key: set the environment variable WANDB_API_KEY, run `wandb login`, "
-                "or take log.mode=offline"
-            )
-
-    def keep(self, run: FinishedRun) -> str:
-        import wandb  # pyright: ignore[reportMissingImports]
-
-        with wandb.init(
-            project=self.project,
-            entity=self.entity,
-            name=self.name,
-            job_type=run.recipe,
-            mode="offline" if self.mode == "offline" else "online",
-            config=dict(run.settings),
-            settings=wandb.Settings(silent=True),
-        ) as tracked:
-            tracked.summary.update(dict(run.figures))
-            artefact = wandb.Artifact(f"{run.recipe}-{tracked.id}", type="report")
-            for path in run.files:
-                artefact.add_file(str(path), name=path.name)
-            tracked.log_artifact(artefact)
-            return tracked.url or f"{tracked.dir} (wandb sync sends it)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,12 +165,3 @@ def _leaves(tree: Any, mark: str, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def _is_file(filesystem: fs.FileSystem, path: str) -> bool:
     return filesystem.get_file_info(path).type == fs.FileType.File
-
-
-def _logged_in() -> bool:
-    """Whether `wandb login` has stored a key."""
-    host = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
-    try:
-        return netrc.netrc().authenticators(host) is not None
-    except (OSError, netrc.NetrcParseError):
-        return False

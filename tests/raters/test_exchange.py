@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.raters import exchange, label_studio, potato
+from mustsee.raters import exchange, label_studio
 from mustsee.raters.form import RatingForm
 from mustsee.records import Question, Span, Video
 from ray_jobs.cli.launch import build, compose
@@ -65,49 +65,15 @@ def label_studio_export(kind: RatingForm, folder: Path, said: dict[str, Any]) ->
     return path
 
 
-def potato_output(kind: RatingForm, folder: Path, said: dict[str, Any]) -> Path:
-    """Write Potato 2.x's output with these answers, as pairs of a label and its value."""
-    labels: list[Any] = []
-    for name, value in said.items():
-        field = next(f for f in exchange.page(kind).fields if f.name == name)
-        if field.kind in ("pick", "ticks"):
-            picked = [value] if isinstance(value, str) else value
-            labels += [[{"schema": name, "name": option}, option] for option in picked]
-        elif field.kind == "spans":
-            marked = [
-                {"id": f"s{i}", "start_time": s, "end_time": e, "start_frame": round(s * 24),
-                 "end_frame": round(e * 24), "label": name, "annotations": {}}
-                for i, (s, e) in enumerate(value)
-            ]  # fmt: skip
-            text = json.dumps({"segments": marked, "video_metadata": {}, "keyframes": []})
-            labels.append([{"schema": name, "name": "_data"}, text])
-        else:
-            text = value if isinstance(value, str) else "\n".join(value)
-            labels.append([{"schema": name, "name": "text_box"}, text])
-    state = {"user_id": "ana", "instance_id_to_label_to_value": {"q1": labels}}
-    path = folder / "annotation_output" / "ana" / "user_state.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(state))
-    return folder
-
-
 @pytest.mark.parametrize("name", sorted(ANSWERS))
-@pytest.mark.parametrize(
-    ("tool", "fill"),
-    [(label_studio, label_studio_export), (potato, potato_output)],
-    ids=["label_studio", "potato"],
-)
-def test_votes_are_the_same_after_export_and_import(
-    tmp_path: Path, name: str, tool: Any, fill: Any
-) -> None:
+def test_votes_are_the_same_after_export_and_import(tmp_path: Path, name: str) -> None:
     kind = form(name)
-    tool.write(kind, [QUESTION], VIDEOS, tmp_path)
-    imported = exchange.import_votes(
-        kind, tool.read(fill(kind, tmp_path, ANSWERS[name])), {"q1": QUESTION}, VIDEOS
-    )
+    label_studio.write(kind, [QUESTION], VIDEOS, tmp_path)
+    given = label_studio.read(label_studio_export(kind, tmp_path, ANSWERS[name]))
+    imported = exchange.import_votes(kind, given, {"q1": QUESTION}, VIDEOS)
     assert imported.refused == []
     (vote,) = imported.votes
-    assert vote.rater in ("label_studio:ana@example.org", "potato:ana")
+    assert vote.rater == "label_studio:ana@example.org"
     assert vote.answers == ANSWERS[name]
 
 
@@ -117,11 +83,6 @@ def test_the_exported_tasks_show_the_question_and_the_form(tmp_path: Path) -> No
     assert task["data"]["video"] == "/data/local-files/?d=videos/a%20b.mp4"
     assert task["data"]["now_question"] == QUESTION.question
     assert "B. blue  (given as the answer)" in task["data"]["options"]
-    potato.write(form("neptune"), [QUESTION], VIDEOS, tmp_path)
-    config = json.loads((tmp_path / "config.yaml").read_text())
-    kinds = {s["name"]: s["annotation_type"] for s in config["annotation_schemes"]}
-    assert kinds["valuable"] == "multiselect"
-    assert kinds["needs"] == "radio"
 
 
 def test_invalid_votes_are_refused_with_a_reason() -> None:
@@ -144,8 +105,6 @@ def test_other_files_and_forms_that_cannot_be_exported_are_refused(tmp_path: Pat
         path.write_text(text)
         with pytest.raises(UserError, match="not a JSON export"):
             label_studio.read(path)
-    with pytest.raises(UserError, match=r"user_state\.json"):
-        potato.read(tmp_path)
     for name in ("human_benchmark", "mlvu"):
         with pytest.raises(UserError, match="cannot go"):
             exchange.page(form(name))

@@ -105,28 +105,35 @@ def test_votes_are_written_and_the_old_table_is_kept(
 def test_votes_of_another_tool_are_imported_once(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tasks = run / "tasks"
-    assert rate(run, "sample=2", "do=export", "tool=potato", f"file={tasks}")() == 0
-    rows = [json.loads(line) for line in (tasks / "data.jsonl").read_text().splitlines()]
+    tasks, export = run / "tasks", run / "export.json"
+    assert rate(run, "sample=2", "do=export", f"file={tasks}")() == 0
+    rows = json.loads((tasks / "tasks.json").read_text())
     assert len(rows) == 2
-    labels = [[{"schema": name, "name": said}, said] for name, said in YES.items()]
-    for name in ("ana", "ben"):
-        state = tasks / "annotation_output" / name / "user_state.json"
-        state.parent.mkdir(parents=True)
-        said = {row["id"]: labels if row is rows[0] else labels[:1] for row in rows}
-        state.write_text(json.dumps({"user_id": name, "instance_id_to_label_to_value": said}))
+
+    def annotate(rater: str, said: dict[str, str]) -> dict[str, Any]:
+        results = [
+            {"from_name": name, "to_name": "video", "id": name, "type": "choices",
+             "value": {"choices": [value]}}
+            for name, value in said.items()
+        ]  # fmt: skip
+        return {
+            "id": 1, "completed_by": {"email": rater}, "was_cancelled": False, "lead_time": 1.0,
+            "created_at": "2026-03-09T22:16:08.728353Z", "result": results,
+        }  # fmt: skip
+
+    incomplete = dict(list(YES.items())[:1])
+    for row in rows:
+        said = YES if row is rows[0] else incomplete
+        row["annotations"] = [annotate(name, said) for name in ("ana", "ben")]
+    export.write_text(json.dumps(rows))
     capsys.readouterr()
     for new in (2, 0):
-        assert rate(run, "do=import", "tool=potato", f"file={tasks}")() == 0
+        assert rate(run, "do=import", f"file={export}")() == 0
         output = capsys.readouterr().out
         assert f"{new} new votes" in output
         assert output.count("left out") == 2
     (first, _) = Ballots(where=run / "rating-verify" / "votes.sqlite").votes()
-    assert (first.rater, first.question_id, dict(first.answers)) == (
-        "potato:ana",
-        rows[0]["id"],
-        YES,
-    )
+    assert (first.rater, dict(first.answers)) == ("label_studio:ana", YES)
 
 
 @pytest.mark.parametrize(
@@ -136,8 +143,8 @@ def test_votes_of_another_tool_are_imported_once(
         (["form=egoschema", "names=[ana,ben,eve]"], "takes 6 people"),
         (["form=neptune", "seniors=[]", "names=[ana]"], "takes 3 people"),
         (["trained=1"], "trained=1"),
-        (["do=export"], "tool="),
-        (["do=import", "tool=potato", "file=/nowhere/x.json"], "does not exist"),
+        (["do=export"], "file="),
+        (["do=import", "file=/nowhere/x.json"], "does not exist"),
         (["host=192.0.2.1"], "host='192.0.2.1'"),
         (["training=none.jsonl"], "none.jsonl"),
         (["sample=0"], "sample=0"),

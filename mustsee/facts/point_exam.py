@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -120,10 +120,17 @@ async def examine_open(
     ]
     found = await gather_readable([request for _, request in asked], tally, GRADES)
     grades = dict(zip((n for n, _ in asked), found, strict=True))
+    doubted = {
+        point.facts
+        for n, graded in grades.items()
+        if graded is not None
+        for point, verdict in zip(questions[n].points, graded.seeing.verdicts, strict=True)
+        if verdict == -1
+    }
     done = tuple(
         settle_points(
             question, draft, video_span(video), rules, known, grades.get(n),
-            view.fault if view else "",
+            view.fault if view else "", doubted,
         )
         for n, (question, draft, known, view) in enumerate(
             zip(questions, drafts, wrong, seen, strict=True)
@@ -273,15 +280,20 @@ def settle_points(
     wrong: Sequence[str],
     grades: PointGrades | None,
     fault: str,
+    doubted: Collection[tuple[str, ...]] = (),
 ) -> Question:
     """Return a question with the state of its points, its evidence and its contradictions, and the
-    reason in `drop` if it may not be asked.
+    reason in `drop` if it may not be asked. `doubted`: the facts of points that a viewer
+    contradicts in the answer to any question: they count in none.
     """
     if grades is None:
         return replace(question, drop="exam: an answer or a grade could not be read")
     alone, in_view, seeing = grades.alone, grades.in_view, grades.seeing
     guesses = zip(alone.verdicts, in_view.verdicts, seeing.verdicts, strict=True)
-    states = [GIVEN if 1 in (a, b) else COUNTED if s == 1 else UNREACHED for a, b, s in guesses]
+    states = [
+        GIVEN if 1 in (a, b) else COUNTED if s == 1 and p.facts not in doubted else UNREACHED
+        for p, (a, b, s) in zip(question.points, guesses, strict=True)
+    ]
     points = tuple(
         replace(point, state=state) for point, state in zip(question.points, states, strict=True)
     )

@@ -445,6 +445,30 @@ def test_a_question_with_too_few_points_left_is_not_asked() -> None:
     assert counts["points that a reader without the video said"] == 3
 
 
+def test_a_point_that_a_viewer_contradicts_counts_in_no_question() -> None:
+    """Both questions have the third claim as a point; the viewer of the first says otherwise."""
+    story = Story()
+
+    def both(request: Request) -> str:
+        lines = story.questions(request).splitlines()
+        place = next(line for line in lines if line.startswith("POINT 1: 1"))
+        return "\n".join([*lines, place.replace("POINT 1", "POINT 2")])
+
+    def grade(request: Request) -> str:
+        lines = story.grade(request).splitlines()
+        for n, text in enumerate(request.variables["points"]):
+            if "first" in request.variables["question"] and " 3 " in text:
+                seeing = next(x for x, a in zip("ABC", request.variables["answers"], strict=True)
+                              if "<3>" in a)  # fmt: skip
+                lines[n] = f"POINT {n + 1}: NONE | {seeing} | It goes otherwise."
+        return "\n".join(lines)
+
+    replies = {**story.model().replies, "facts/questions": both, "facts/grade_answers": grade}
+    questions, _ = run_story(story, model=Model(replies))
+    states = [p.state for q in questions for p in q.points if " 3 " in p.text]
+    assert states == [UNREACHED, UNREACHED]
+
+
 def test_a_question_that_takes_for_granted_what_is_not_so_is_not_asked() -> None:
     questions, _ = run_story(Story(fault="there are no halves"))
     assert {q.drop for q in questions} == {

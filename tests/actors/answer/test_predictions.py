@@ -46,7 +46,5 @@ def test_the_same_replies_in_another_file_are_the_same_work(tmp_path: Path) -> N
 
 def test_a_file_for_other_questions_is_refused(tmp_path: Path) -> None:
     part(tmp_path).check(["q1", "q9"])
-    with pytest.raises(
-        UserError, match="none of its 3 ids is one of"
-    ):
+    with pytest.raises(UserError, match="none of its 3 ids is one of"):
         part(tmp_path).check(["x"])

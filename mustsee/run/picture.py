@@ -20,7 +20,7 @@ from mustsee import schemas
 from mustsee.calls.llm import UNTESTED, is_rules, untested_note
 from mustsee.errors import UserError
 from mustsee.parquet import read_parquet
-from mustsee.records import Keyframe, Question, Video
+from mustsee.records import COUNTED, Keyframe, Question, Video
 from mustsee.run.best import FRAMES_PER_QUESTION, evidence_frames
 from mustsee.run.report import clock
 from mustsee.store import Store
@@ -35,7 +35,7 @@ def draw_question(folder: Path, store: Store, target: Path, question_id: str | N
     """Draw one question of the run in `folder` to `target` (.png or .jpg).
 
     The frames are the keyframes that `look` stored. Without an id, the question is the kept one
-    with options that is in the most subsets, and among these the one with the most evidence spans
+    with options or points that is in the most subsets, and among these the one with the most evidence spans
     that the picture has room for.
 
     Raises UserError for an unknown question, missing frames, or another kind of file.
@@ -57,10 +57,14 @@ def _chosen(path: Path, question_id: str | None) -> Question:
     if question_id is not None:
         candidates = [q for q in questions if q.question_id == question_id]
     else:
-        candidates = [q for q in questions if q.drop is None and q.options and q.evidence]
+        candidates = [
+            q for q in questions if q.drop is None and (q.options or q.points) and q.evidence
+        ]
     if not candidates:
         if question_id is None:
-            raise UserError("there is nothing to draw: no kept question has options and evidence")
+            raise UserError(
+                "there is nothing to draw: no kept question has options or points, and evidence"
+            )
         raise UserError(f"question={question_id!r} is none of the {len(questions)} of this run")
     spans = {
         q.question_id: len(q.evidence) if len(q.evidence) <= FRAMES_PER_QUESTION else 0
@@ -86,7 +90,7 @@ class _Card:
         pen = ImageDraw.Draw(image)
         y = self._head(pen, EDGE - 8)
         y = self._strip(image, pen, y + 20)
-        y = self._options(pen, y + 28)
+        y = self._options(pen, y + 28) if self.question.options else self._points(pen, y + 28)
         y = self._verdicts(pen, y + 16)
         bottom = y + EDGE - 12
         pen.rounded_rectangle((1, 1, WIDTH - 2, bottom - 2), 18, outline=LINE, width=2)
@@ -140,10 +144,29 @@ class _Card:
             y = bottom + 4
         return y
 
+    def _points(self, pen: ImageDraw.ImageDraw, y: int) -> int:
+        """Draw the points of a full answer with their weights."""
+        for point in (p for p in self.question.points if p.state == COUNTED):
+            pen.text((EDGE, y + 10), str(point.weight), SOFT, _font(28))
+            below = _paragraph(pen, (EDGE + 44, y + 10), point.text, 28, INK, room=44, step=36)
+            y = below + 4
+        return y + 12
+
+    def _exam(self, pen: ImageDraw.ImageDraw, y: int) -> int:
+        """Draw which share of an open question's points who says."""
+        who = {"points_seen": "who sees the evidence", "points_in_view": "who sees only questions"}
+        for name, reader in who.items():
+            if (share := self.question.metrics.get(name)) is not None:
+                _tick(pen, EDGE, y + 4, GREEN)
+                pen.text((EDGE + 44, y), f"{share:.0%} said by a reader {reader}", INK, _font(26))
+                y += 38
+        return y
+
     def _verdicts(self, pen: ImageDraw.ImageDraw, y: int) -> int:
         """Draw the results of each filter: guessers should be wrong, and the verifier right."""
         pen.line((EDGE, y, WIDTH - EDGE, y), LINE, 2)
         y += 18
+        y = self._exam(pen, y)
         names = dict.fromkeys(v.filter for v in self.question.verdicts)
         for name in (name for name in names if name != "giveaways"):  # no model
             runs = [v for v in self.question.verdicts if v.filter == name]

@@ -47,6 +47,7 @@ VERIFIED_CHARS = 450  # characters in which a verifier says what it sees
 HELD = " because "  # in a made-up claim that holds; none of its altered versions has it
 SEEN = "I see this. "  # begins a made-up answer of a reader who sees the video
 OPEN_POINTS = 6  # points of a made-up open question
+CLAIM_POINTS = 3  # of these, claims
 EVIDENCE_S = 8.0  # seconds of a made-up question's evidence, of each moment
 LOOKS = ("in a red coat", "in black trousers", "with a grey beard", "in a striped shirt",
          "with a green scarf", "in a white apron", "with long hair", "in a yellow hat")  # fmt: skip
@@ -271,22 +272,23 @@ def _weighed_claims(variables: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _spread(count: int, most: int, first: int) -> list[int]:
+    """Return `most` of `count` places, or as many as there are, spread evenly from the `first`."""
+    size = min(most, count)
+    return [(first + k * count // size) % count for k in range(size)]
+
+
 def _open_questions(variables: Mapping[str, Any]) -> str:
-    """As many open questions as are wanted, each on claims from the whole video; on facts, too,
-    where there are few claims.
-    """
-    claims, facts = len(variables["claims"]), len(variables["facts"])
-    ids = [f"C{n + 1}" for n in range(claims)]
-    ids += [f"F{n + 1}" for n in range(facts if claims < OPEN_POINTS else 0)]
-    size = min(OPEN_POINTS, len(ids))
-    rng, lines = random.Random(f"{claims}/{facts}"), list[str]()
+    """As many open questions as are wanted, each on claims and facts from the whole video."""
+    rng, lines = random.Random(f"{len(variables['claims'])}/{len(variables['facts'])}"), list[str]()
     skills = [skill.name for skill in variables["wanted"] for _ in range(skill.count)]
     for n, skill in enumerate(skills):
         question, _ = _asked(rng)
         lines.append(f"QUESTION {n + 1}: {skill} | {question}")
-        lines += [
-            f"POINT {n + 1}: 2 | {ids[(n + k * len(ids) // size) % len(ids)]}" for k in range(size)
-        ]
+        claims = _spread(len(variables["claims"]), CLAIM_POINTS, n)
+        facts = _spread(len(variables["facts"]), OPEN_POINTS - len(claims), n)
+        ids = [*(f"C{m + 1}" for m in claims), *(f"F{m + 1}" for m in facts)]
+        lines += [f"POINT {n + 1}: 2 | {name}" for name in ids]
     return "\n".join(lines)
 
 

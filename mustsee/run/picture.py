@@ -35,8 +35,8 @@ def draw_question(folder: Path, store: Store, target: Path, question_id: str | N
     """Draw one question of the run in `folder` to `target` (.png or .jpg).
 
     The frames are the keyframes that `look` stored. Without an id, the question is the kept one
-    with options or points that is in the most subsets, and among these the one with the most evidence spans
-    that the picture has room for.
+    with options or points that is in the most subsets, and among these the one with the most
+    evidence spans that the picture has room for.
 
     Raises UserError for an unknown question, missing frames, or another kind of file.
     """

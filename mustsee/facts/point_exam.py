@@ -22,7 +22,7 @@ from mustsee.errors import Unparsed
 from mustsee.facts.claims import MAX_WORDS
 from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.point_grades import grade_answers
-from mustsee.facts.points import OpenDraft, compose_open, evidence_of
+from mustsee.facts.points import OpenDraft, Statement, compose_open, evidence_of
 from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.judge.points import PointsGrade
 from mustsee.questions.checks import normal
@@ -69,12 +69,13 @@ class PointGrades:
     """The grades of the answers to one question.
 
     `alone`: without the video. `in_view`: without it, with all open questions of it in view.
-    `seeing`: from the evidence.
+    `seeing`: from the evidence. `written`: by the writer, who knows the points.
     """
 
     alone: PointsGrade
     in_view: PointsGrade
     seeing: PointsGrade
+    written: PointsGrade
 
 
 async def examine_open(
@@ -103,19 +104,18 @@ async def examine_open(
     wrong = [wrong_statements(draft, rules.contradictions) for draft in drafts]
 
     async def grade(
-        question: Question, alone: str, in_view: str, view: SeenAnswer, known: Sequence[str]
+        n: int, alone: str, in_view: str, view: SeenAnswer, known: Sequence[str]
     ) -> PointGrades:
-        texts = {"alone": alone, "in_view": in_view, "seeing": view.answer}
+        question, written = questions[n], drafts[n].answer
+        texts = {"alone": alone, "in_view": in_view, "seeing": view.answer, "written": written}
         grades = await grade_answers(
             question.question, texts, question.points, known, seats.grader, seed=seed
         )
         return PointGrades(**grades)
 
     asked = [
-        (n, grade(question, one, other, view, known))
-        for n, (question, one, other, view, known) in enumerate(
-            zip(questions, alone, in_view, seen, wrong, strict=True)
-        )
+        (n, grade(n, one, other, view, known))
+        for n, (one, other, view, known) in enumerate(zip(alone, in_view, seen, wrong, strict=True))
         if one is not None and other is not None and view is not None
     ]
     found = await gather_readable([request for _, request in asked], tally, GRADES)
@@ -310,11 +310,24 @@ def settle_points(
         points=points,
         contradictions=contradictions(wrong, grades, rules.contradictions),
         evidence=evidence or question.evidence,
-        answer=" ".join(statement.text for statement in left) or question.answer,
+        answer=full_answer(draft, left, states, grades.written) or question.answer,
         depth=len({name for statement in left for name in statement.facts}) or None,
         metrics={**question.metrics, **metrics},
         drop=_drop_reason(states, evidence, video, rules, fault),
     )
+
+
+def full_answer(
+    draft: OpenDraft, left: Sequence[Statement], states: Sequence[str], written: PointsGrade
+) -> str:
+    """Return the writer's answer, if it states all points that count and says nothing that is
+    known to be wrong, or else these points one after the other.
+    """
+    counted = [v for v, state in zip(written.verdicts, states, strict=True) if state == COUNTED]
+    is_sound = all(v == 1 for v in counted) and -1 not in written.verdicts
+    if draft.answer and is_sound and not any(written.asserted):
+        return draft.answer
+    return " ".join(statement.text for statement in left)
 
 
 def _share(grade: PointsGrade) -> float:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
@@ -72,12 +72,15 @@ class Statements:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenDraft:
-    """An open question and its points, before an exam. `weights`: of the statements."""
+    """An open question and its points, before an exam. `weights`: of the statements. `answer`: a
+    full one in the writer's words; empty: there is none.
+    """
 
     skill: str
     question: str
     statements: tuple[Statement, ...]
     weights: tuple[int, ...]
+    answer: str = ""
 
 
 @dataclass(frozen=True)
@@ -207,6 +210,7 @@ def questions_form(
             "rests_on": "the id of the statement that the answer to the question of this number "
             "makes, such as C3 or F12",
         },
+        "answer": {"answer": "the full answer to the question of this number, in a few sentences"},
     }
 
     def read_questions(rows: Rows) -> tuple[OpenDraft, ...]:
@@ -216,7 +220,10 @@ def questions_form(
         if strays := {row.number for row in rows["point"]} - set(numbers):
             raise Unparsed(f"POINT {min(strays)} belongs to no question of this number")
         return tuple(
-            _read_question(row, rows["point"], statements, skills, rules)
+            replace(
+                _read_question(row, rows["point"], statements, skills, rules),
+                answer=next((r["answer"] for r in rows["answer"] if r.number == row.number), ""),
+            )
             for row in rows["question"]
         )
 

@@ -374,7 +374,7 @@ class Story:
 
     def grade(self, request: Request) -> str:
         lines: list[str] = []
-        answers = dict(zip("ABC", request.variables["answers"], strict=False))
+        answers = dict(zip("ABCD", request.variables["answers"], strict=False))
         for n, text in enumerate(request.variables["points"], 1):
             (number,) = re.findall(r"\d+", text)
             said = [x for x, answer in answers.items() if f"<{number}>" in answer]
@@ -443,6 +443,23 @@ def test_a_question_with_too_few_points_left_is_not_asked() -> None:
     assert questions[1].drop is None
     assert counts["missing open questions of the skill cause: too few passed the exams"] == 1
     assert counts["points that a reader without the video said"] == 3
+
+
+@pytest.mark.parametrize(("said", "is_kept"), [(range(1, 7), True), (range(1, 6), False)])
+def test_the_writer_s_answer_is_the_reference_where_it_states_all_that_counts(
+    said: Sequence[int], is_kept: bool
+) -> None:
+    story = Story()
+    written = f"In my words {' '.join(f'<{n}>' for n in said)}"
+
+    def answered(request: Request) -> str:
+        return f"{story.questions(request)}\nANSWER 1: {written}"
+
+    first, second = run_story(
+        story, model=Model({**story.model().replies, "facts/questions": answered})
+    )[0]
+    assert (first.answer == written) == is_kept
+    assert "goes rightly." in second.answer, "without an answer by the writer, its points"
 
 
 def test_a_point_that_a_viewer_contradicts_counts_in_no_question() -> None:

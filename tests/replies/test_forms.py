@@ -138,9 +138,10 @@ OF_LINES = re.compile(
 )
 LABEL = re.compile(r"^[\s*-]*((?:\w+ )*\w+[:)])", re.MULTILINE)
 # Fields that the text form writes without a label, by their place in a line.
-BY_PLACE = {"NUMBER", "SENTENCE", "FIRST", "LAST", "START", "END", "VERDICT", "SPANS"}.union(
-    f"OPTION {letter}" for letter in LETTERS
-)
+BY_PLACE = {
+    "NUMBER", "SENTENCE", "FIRST", "LAST", "START", "END", "VERDICT", "SPANS",
+    "STATED BY", "CONTRADICTED BY", "MADE BY",
+}.union(f"OPTION {letter}" for letter in LETTERS)  # fmt: skip
 STEM = "QUESTION 1: ({}) What is broken first?\nCORRECT ANSWER: an egg\n"
 PROBE_REPLIES = {  # of a server that sees and hears everything
     "server_probe/digits": "* DIGITS: 4, 0, 9",

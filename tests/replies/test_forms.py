@@ -185,7 +185,7 @@ NOTHING: Mapping[str, Any] = {  # replies by a schema where there is nothing to 
     "facts/claims": {"claim": [], "altered": []},
     "facts/choices": {"question": []},
     "facts/extract": {"facts": []},
-    "facts/questions": {"question": [], "point": []},
+    "facts/questions": {"question": [], "point": [], "answer": []},
     "filters/repair": EMPTY,
     "neptune/further": EMPTY,
     "neptune/questions": EMPTY,

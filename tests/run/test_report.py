@@ -227,10 +227,11 @@ def test_a_question_shows_its_points_and_which_do_not_count(tmp_path: Path) -> N
         Point(text="The third one", state=UNREACHED),
     )
     deep = question("deep", "a", options=(), answer_index=None, points=points, skill="goal",
-                    contradictions=("It goes wrong",))  # fmt: skip
+                    contradictions=("It goes wrong",), answer="In <i>words</i>")  # fmt: skip
     video = Video(video_id="a", uri="a.mp4", duration=100.0, lineage={"look": "a"})
     page = run_of(tmp_path / "run", [deep], [video]).read_text()
     (html,) = unpacked(page, "questions-0")
+    assert "In &lt;i&gt;words&lt;/i&gt;" in html
     assert "The first &lt;b&gt;" in html
     assert re.search("The second one.*said without the video", html)
     assert re.search("The third one.*not said by a viewer", html)

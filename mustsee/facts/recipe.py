@@ -53,7 +53,9 @@ from mustsee.records import Fact, FormCount, Frame, Provenance, Question, Span, 
 from mustsee.verify.conditions.seen import Condition, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
-BORDER_S = 1.5  # from a question's evidence that an event must lie to be a wrong answer, at least
+MIN_DECOY_GAP_S = (
+    1.5  # least time between a question's evidence and an event that is a wrong answer
+)
 LOOKS = "looks"  # `what` of the requests
 
 
@@ -221,14 +223,16 @@ def drop_twins(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
 
 
 def drop_near_acts(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
-    """Return the stems, each without events as wrong answers that are claimed less than `BORDER_S`
-    from its evidence: they may reach into it, and looks judge whole moments.
+    """Return the stems, each without events as wrong answers that are claimed less than
+    `MIN_DECOY_GAP_S` from its evidence: they may reach into it, and looks judge whole moments.
     """
     events = {fact.phrase: fact.spans for fact in table.facts if fact.kind == "event"}
 
     def is_near(phrase: str, evidence: Sequence[Span]) -> bool:
         spans = events.get(phrase, ())
-        return any(shared_seconds(one, other) > -BORDER_S for one in spans for other in evidence)
+        return any(
+            shared_seconds(one, other) > -MIN_DECOY_GAP_S for one in spans for other in evidence
+        )
 
     return [
         replace(stem, pool=tuple(p for p in stem.pool if not is_near(p, stem.evidence)))

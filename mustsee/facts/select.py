@@ -19,18 +19,18 @@ from mustsee.facts.stem import Stem
 from mustsee.questions.drafts import reach
 from mustsee.records import PAIR, SET
 
-ORDERS = 100  # in which questions are taken, of which the best stays
-STIR = 0.5  # share of its length by which the places in an order differ
-MAX_UNEVEN = 1.4  # times its share of the questions that the truth may stand at one rank, at most
-LEAST_EVEN = 4  # questions in which it may stand there in any case
+SELECTION_TRIES = 100  # orders that are tried; the best selection is kept
+SHUFFLE_SHARE = 0.5  # how far an order's places are shuffled, as a share of its length
+MAX_RANK_FACTOR = 1.4  # of the even share of questions with the truth at one rank, at most
+MIN_PER_RANK = 4  # questions with the truth at one rank that are allowed in any case
 # What goes with an event, a strong guesser knows better than the one that selects: in a run by hand
 # it guessed 20 of 28 of these, and 3 of 21 of the others.
 BESIDE_FORMS = frozenset({"where", "with", "holds", "state", "both", "but_not"})
-LEAST_BESIDE = 3  # questions of these forms, in any case
+MIN_BESIDE = 3  # questions of these forms that are allowed in any case
 # Who compares the orders of one video with each other finds the one course that fits all of them:
 # in runs by hand, readers answered 23 of 49 right.
-LEAST_ORDERS = 2  # questions that ask for an order, in any case
-LEAST_OF_FORM = 5  # questions of another form, in any case
+MIN_ORDERS = 2  # questions on an order that are allowed in any case
+MIN_OF_FORM = 5  # questions of another form that are allowed in any case
 DRAFTS_OF_PAIR = 3  # factor on `of_pair` for drafts: of drafts on one pair most are dropped
 DRAFTS_MORE_FAR = 0.25  # added to `far_share` for drafts: fewer of the far ones pass an exam
 
@@ -43,11 +43,11 @@ class SelectRules:
     may find, in an exam or as the best matching of its rankings. `of_fact`: questions on one fact,
     at most; `of_answer`: with one answer, but for orders and numbers; `of_pair`: that relate one
     pair of facts; `of_form`: of one form, as a share. `order_share`: of those that ask for an
-    order, at most, or `LEAST_ORDERS`.
+    order, at most, or `MIN_ORDERS`.
     `far_share`: of the questions that join moments `far` seconds apart. Of a video twice as long as
     that, near ones beyond `near_least` questions are left out until it holds.
     `single_share`: of those that need one moment only, at most. `beside_share`: of those that ask
-    what is seen beside something (`BESIDE_FORMS`), at most, or `LEAST_BESIDE`.
+    what is seen beside something (`BESIDE_FORMS`), at most, or `MIN_BESIDE`.
     """
 
     questions: int = 60
@@ -156,9 +156,9 @@ class Tally:
         """Whether the truth would not stand first too often, nor at any other place."""
         ranks = Counter(rank for _, rank in self.ranks.elements())
         ranks.update(chosen.rank for chosen in members)
-        most = MAX_UNEVEN * ranks.total() / (self.rules.options - 1)
+        most = MAX_RANK_FACTOR * ranks.total() / (self.rules.options - 1)
         others = max((n for rank, n in ranks.items() if rank), default=0)
-        return ranks[0] <= self.rules.first * ranks.total() and others <= max(LEAST_EVEN, most)
+        return ranks[0] <= self.rules.first * ranks.total() and others <= max(MIN_PER_RANK, most)
 
     def cost(self, members: Sequence[Chosen]) -> int:
         """Return how uneven the ranks of a form would be with further questions."""
@@ -221,7 +221,7 @@ def choose(
         far = sum(len(group.members) for group in chosen if group.is_far(rules.far))
         return count + min(far, rules.far_share * count)
 
-    orders = (draw_order(STIR * (n > 0)) for n in range(ORDERS))
+    orders = (draw_order(SHUFFLE_SHARE * (n > 0)) for n in range(SELECTION_TRIES))
     return max((_take(order, guessed, rules, seconds) for order in orders), key=worth)
 
 
@@ -273,11 +273,11 @@ def mix(groups: Sequence[ChosenGroup], rules: SelectRules, seconds: float) -> li
     mixed: list[ChosenGroup] = []
 
     def fill(candidates: Sequence[ChosenGroup], limit: int) -> None:
-        of_form = max(LEAST_OF_FORM, rules.of_form * most)
+        of_form = max(MIN_OF_FORM, rules.of_form * most)
         limits = {
             "any form": limit,
             "one moment": rules.single_share * most,
-            "order": max(LEAST_ORDERS, rules.order_share * most),
+            "order": max(MIN_ORDERS, rules.order_share * most),
         }
         for group in _in_turns(candidates):
             size, single = len(group.members), sum(len(m.stem.evidence) == 1 for m in group.members)
@@ -298,7 +298,7 @@ def limit_beside(groups: Sequence[ChosenGroup], rules: SelectRules) -> list[Chos
     """Return the groups without the last ones of `BESIDE_FORMS` that are too many."""
     others = sum(len(g.members) for g in groups if g.form not in BESIDE_FORMS)
     share = rules.beside_share
-    left = max(LEAST_BESIDE, others * share / (1 - share)) if share < 1 else math.inf
+    left = max(MIN_BESIDE, others * share / (1 - share)) if share < 1 else math.inf
     kept: list[ChosenGroup] = []
     for group in groups:
         size = len(group.members) if group.form in BESIDE_FORMS else 0

@@ -14,8 +14,8 @@ from mustsee.errors import UserError
 from mustsee.facts.draw import count_matched, draw_groups, is_coherent
 from mustsee.facts.exam import drop_guessed
 from mustsee.facts.select import (
-    LEAST_BESIDE,
-    MAX_UNEVEN,
+    MAX_RANK_FACTOR,
+    MIN_BESIDE,
     Chosen,
     ChosenGroup,
     SelectRules,
@@ -75,7 +75,7 @@ def test_a_guesser_who_knows_much_is_at_chance_on_what_is_selected(strength: flo
     firsts = sum(rank == 0 for _, _, rank in chosen)
     assert firsts <= RULES.first * len(chosen)
     places = Counter(rank for _, options, rank in chosen if len(options) == 5 and rank)
-    assert max(places.values()) <= 1.1 * MAX_UNEVEN * places.total() / 4, places
+    assert max(places.values()) <= 1.1 * MAX_RANK_FACTOR * places.total() / 4, places
     for stem, options, rank in chosen:
         number = some.index(stem)
         order = [a for a in rankings[number] if a in options]
@@ -260,7 +260,7 @@ def test_a_fifth_at_most_asks_what_is_seen_beside_something() -> None:
     kept = [g.form for g in limit_beside(groups, SelectRules())]
     assert (kept.count("after"), kept.count("where")) == (16, 4)
     assert len(limit_beside(groups, SelectRules(beside_share=1.0))) == 32
-    assert len(limit_beside(groups[::2], SelectRules())) == LEAST_BESIDE
+    assert len(limit_beside(groups[::2], SelectRules())) == MIN_BESIDE
 
 
 def group_of(count: int, *, form: str = "after") -> ChosenGroup:
@@ -314,7 +314,7 @@ def test_the_ranks_of_what_is_chosen_are_even() -> None:
     ranks = Counter(one.rank for g in choose(groups, (), rules, seconds=9) for one in g.members)
     assert ranks.total() >= 30
     assert ranks[0] <= 0.1 * ranks.total()
-    assert max(n for rank, n in ranks.items() if rank) <= MAX_UNEVEN * ranks.total() / 4
+    assert max(n for rank, n in ranks.items() if rank) <= MAX_RANK_FACTOR * ranks.total() / 4
 
 
 def test_drafts_are_many_and_the_chosen_keep_the_limits_of_facts() -> None:
@@ -395,7 +395,7 @@ def test_of_many_orders_the_one_that_leaves_most_stays(monkeypatch: pytest.Monke
     rules = replace(RULES, of_fact=1)
     best = choose(groups, (), rules, seconds=9)
     assert best == choose(groups, (), rules, seconds=9)
-    monkeypatch.setattr("mustsee.facts.select.ORDERS", 1)
+    monkeypatch.setattr("mustsee.facts.select.SELECTION_TRIES", 1)
     assert len(best) > len(choose(groups, (), rules, seconds=9))
 
 

@@ -300,7 +300,7 @@ class Question:
     depth: int | None = None
 
     @property
-    def sort(self) -> str:
+    def skill_or_type(self) -> str:
         """What it asks for: its skill, if it is open, or its type."""
         return self.skill or self.question_type
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -74,7 +75,7 @@ class Evaluate:
                 self.answer.llm, rubrics=True in kinds or by_points, judged=judged
             )
         if isinstance(self.answer, Predictions):
-            self.answer.check([q.question_id for q in reading])
+            _say_unknown(self.answer, [q.question_id for q in reading])
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
         probes = evaluated_probes(self.answer, self.server_probe, self.run.store)
         others = [earlier(folder) for folder in self.against]
@@ -177,6 +178,16 @@ class Evaluate:
         every_eval_ever.write(folder, results, questions, info)
         if inspect_log.there():
             inspect_log.write(folder, results, questions, info)
+
+
+def _say_unknown(answer: Predictions, questions: Sequence[str]) -> None:
+    """Say how many replies of a file are to other questions. Raises UserError if all are."""
+    if unknown := answer.count_unknown(questions):
+        print(
+            f"mustsee: {answer.path}: {unknown} of its {len(answer.replies)} replies are to "
+            "questions that are not here",
+            file=sys.stderr,
+        )
 
 
 def _has_open_questions(reading: QuestionFile) -> bool:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 from typing import ClassVar
 
@@ -44,23 +45,28 @@ class Predictions:
     @property
     def digest(self) -> str:
         """Of the replies: another file with the same ones computes nothing again."""
-        text = json.dumps(self._read(), sort_keys=True)
+        text = json.dumps(self.replies, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def _read(self) -> dict[str, str]:
+    @cached_property
+    def replies(self) -> dict[str, str]:
+        """The replies by question id. Read once, here: workers get them with the part."""
         return read_predictions(self.path, self.id, self.reply)
 
-    def check(self, questions: Sequence[str]) -> None:
-        """Raise UserError if no question has a reply."""
-        replies = self._read()
-        if questions and not set(replies) & set(questions):
+    def count_unknown(self, questions: Sequence[str]) -> int:
+        """Return the number of ids in the file that are no question's; raises UserError if that is
+        all of them.
+        """
+        unknown = len(self.replies.keys() - set(questions))
+        if questions and unknown == len(self.replies):
             raise UserError(
-                f"answer.path={self.path!r}: none of its {len(replies)} ids is one of the "
+                f"answer.path={self.path!r}: none of its {unknown} ids is one of the "
                 f"{len(questions)} questions', such as {questions[0]!r}"
             )
+        return unknown
 
     def open(self, run: RunContext) -> Opened:
-        replies = self._read()
+        replies = self.replies
 
         def answer(video: Video) -> Video:
             asked = [q for q in video.questions or () if q.drop is None]

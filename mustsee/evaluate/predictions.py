@@ -34,6 +34,8 @@ def read_predictions(path: str, id: str | None = None, reply: str | None = None)
         for name in (id, reply):
             if name not in row:
                 raise UserError(f"{path!r}, row {number} has no {name!r}")
+        if row[id] is None:
+            raise UserError(f"{path!r}, row {number} has no value in {id!r}")
         key = str(row[id])
         if key in replies:
             raise UserError(f"{path!r}, row {number}: the id {key!r} comes twice")

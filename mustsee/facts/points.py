@@ -243,7 +243,7 @@ def _read_question(
         )
     text = row["question"]
     if not 4 <= len(text.split()) <= MAX_QUESTION_WORDS:
-        raise Unparsed(f"question {row.number} has {len(text.split())} words; 8 to 35 are wanted")
+        raise Unparsed(f"question {row.number} has {len(text.split())} words; 8 to 25 are wanted")
     chosen: dict[str, tuple[Statement, int]] = {}
     for point in points:
         if point.number == row.number:

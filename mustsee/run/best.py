@@ -28,11 +28,11 @@ def best(
     chosen: list[Question] = []
     while left and len(chosen) < most:
         videos = {q.video_id for q in chosen}
-        kinds = {q.sort for q in chosen}
+        kinds = {q.skill_or_type for q in chosen}
         chosen.append(
             max(
                 left,
-                key=lambda q: (q.video_id not in videos, q.sort not in kinds, *_worth(q)),
+                key=lambda q: (q.video_id not in videos, q.skill_or_type not in kinds, *_worth(q)),
             )
         )
         left.remove(chosen[-1])
@@ -50,7 +50,7 @@ def _candidates(questions: Iterable[Question], most: int) -> list[Question]:
     for question in questions:
         if question.drop is not None or not question.evidence:
             continue
-        videos = by_kind.setdefault(question.sort, {})
+        videos = by_kind.setdefault(question.skill_or_type, {})
         best_so_far = videos.get(question.video_id)
         if best_so_far is None or _worth(question) > _worth(best_so_far):
             videos[question.video_id] = question

@@ -129,7 +129,7 @@ class Browser:
 
     def index(self) -> dict[str, Any]:
         """Return the data for search and filters; rows have the numbers of listed names."""
-        types = _numbers(s.question.sort for s in self.questions)
+        types = _numbers(s.question.skill_or_type for s in self.questions)
         subsets = _numbers(chain.from_iterable(s.question.subsets for s in self.questions))
         fates = _numbers((s.question.drop or "").partition(":")[0] for s in self.questions)
         rows = [
@@ -137,7 +137,7 @@ class Browser:
                 s.question.question_id,
                 s.question.question,
                 list(s.question.options) or [s.question.answer],
-                types[s.question.sort],
+                types[s.question.skill_or_type],
                 s.video_number,
                 [subsets[name] for name in s.question.subsets],
                 fates[(s.question.drop or "").partition(":")[0]],

@@ -98,7 +98,7 @@ class _Card:
 
     def _head(self, pen: ImageDraw.ImageDraw, y: int) -> int:
         parts = [self.video.title or self.video.video_id, clock(self.video.duration or 0.0)]
-        about = "   ·   ".join([*parts, self.question.sort])
+        about = "   ·   ".join([*parts, self.question.skill_or_type])
         pen.text((EDGE, y), about, SOFT, _font(26))
         return _paragraph(pen, (EDGE, y + 44), self.question.question, 38, INK, bold=True)
 

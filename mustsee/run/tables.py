@@ -186,7 +186,7 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
             continue
         kept += 1
         passed_all += subset is None or subset in question.subsets
-        types[question.sort] += 1
+        types[question.skill_or_type] += 1
         first_types[_first_type(question)] += 1
         failed.update(name for name, passed in _filter_results(question) if not passed)
         subsets.update(question.subsets)

@@ -41,10 +41,10 @@ def test_the_same_replies_in_another_file_are_the_same_work(tmp_path: Path) -> N
     one, other = part(tmp_path), part(tmp_path, "again.json")
     assert identity(one) == identity(other)
     (tmp_path / "again.json").write_text(json.dumps({**GIVEN, "q1": "B"}))
-    assert identity(one) != identity(other)
+    assert identity(one) != identity(Predictions(path=other.path))
 
 
 def test_a_file_for_other_questions_is_refused(tmp_path: Path) -> None:
-    part(tmp_path).check(["q1", "q9"])
+    assert part(tmp_path).count_unknown(["q1", "q9"]) == 2
     with pytest.raises(UserError, match="none of its 3 ids is one of"):
-        part(tmp_path).check(["x"])
+        part(tmp_path).count_unknown(["x"])

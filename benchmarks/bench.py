@@ -21,7 +21,7 @@ from benchmarks.figures import BenchTable
 from mustsee.errors import UserError
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import CONF as JOBS
-from ray_jobs.cli.compose import readable
+from ray_jobs.cli.compose import compose_with_class_keys, readable
 
 CONF = Path(__file__).parent / "conf"
 
@@ -53,7 +53,7 @@ def compose_bench(overrides: Sequence[str]) -> DictConfig:
         readable(overrides),
         hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)),
     ):
-        config = hydra.compose("bench", overrides=[*overrides, place])
+        config = compose_with_class_keys("bench", [*overrides, place])
         OmegaConf.resolve(config)
     return config
 

@@ -165,8 +165,10 @@ def test_a_job_offers_only_the_choices_that_it_can_run(tmp_path: Path) -> None:
 def test_help_of_a_key_explains_the_keys_inside(tmp_path: Path) -> None:
     done = run_command("make", "--help", "ask", here=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.search(r"ask\.settings\.select\.questions=60 +questions of a video", done.stdout)
-    assert "ask.settings.select.matched=1 " in done.stdout
+    assert re.search(r"ask\.settings\.texts=2 +texts on the screen that begin", done.stdout)
+    select = run_command("make", "--help", "ask.settings.select", here=tmp_path)
+    assert re.search(r"ask\.settings\.select\.questions=60 +questions of a video", select.stdout)
+    assert "ask.settings.select.matched=1 " in select.stdout
     inside = run_command("make", "--help", "caption", "caption=openai", here=tmp_path).stdout
     assert re.search(r"caption\.endpoint\.timeout=\d+ +seconds for one whole call", inside)
     wrong = run_command("make", "--help", "asks", here=tmp_path)

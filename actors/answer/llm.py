@@ -62,22 +62,7 @@ WORDS_OF_POINT = 25  # a claim has 8 to 25 words
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerLlm:
-    """Answers each question that is not dropped `rotations` times, with its options rotated.
-    `drawn`: rotations are drawn for each question, so that fewer rotations than options are fair.
-
-    `prefill`: text with which the reply to multiple choice begins, as the assistant's unfinished
-    message (MLVU, Fig. 7). `prompt`: the template for multiple choice; null: the benchmark's own,
-    by the question's recipe. `by_option`: each option is shown alone, and the one with the most
-    probable "Yes" is taken, 0 where no "Yes" is among the alternatives, at random of equal ones
-    (EgoSchema, 12.2). `none_option`: the right option is replaced by "None of the others".
-    `open_ended`: the options are withheld, and an answer of at most `answer_words` words is asked
-    for, or of `WORDS_OF_POINT` for each point of a question that has any; MLVU's summaries and
-    scenes have no limit. `rag`: shows frames of the clips that the
-    question is about, in place of `see`'s frames of the whole video. With `sampling.top_logprobs`
-    the option of the most probable first letter is kept as a second column. A reply that names no
-    option is kept as it is, without a retry. A call that fails for good, or that the model or its
-    moderation declines, is kept as failed, not as a wrong answer.
-    """
+    """Answers each question that is not dropped `rotations` times, with its options rotated."""
 
     version: ClassVar[str] = "5"
     reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines", "captions")
@@ -89,20 +74,32 @@ class AnswerLlm:
     )
     see: Condition = BLIND
     rag: Rag = keyed_by(lambda part: part.rag if part.rag.on else None, default=WHOLE)
+    """Video RAG: show only the clips that are relevant to the question (MLVU, appendix H)."""
     prefill: str | None = None
+    """Beginning of the reply that the endpoint continues, e.g. "Best option: ("; vLLM needs
+    llm.extra_body={continue_final_message: true, add_generation_prompt: false}."""
     prompt: str | None = None
+    """Template in prompts/, e.g. evaluate/choice; null: the benchmark's own."""
     open_ended: bool = False
+    """Withhold the options and ask for a written answer."""
     answer_words: int = 50
+    """Words of a written answer, at most; MLVU's summaries and scenes have no limit."""
     by_option: bool = False
+    """Ask for each option alone whether it is right, and take the one with the most probable
+    Yes; needs sampling.top_logprobs."""
     none_option: bool = False
+    """Write "None of the others" in place of the right option."""
     rotations: int = 1
+    """Replies per question, with the options rotated each time."""
     drawn: bool = False
+    """Rotations are drawn for each question, so that fewer rotations than options are fair."""
     seed: int = 0
     sampling: Sampling = SAMPLING
     prompts: str | None = keyed_by(
         lambda part: prompts_in(part.prompts, part.language).digest("evaluate"), default=None
     )
     language: str = ENGLISH
+    """Language of a written answer."""
 
     def __post_init__(self) -> None:
         if self.rotations < 1:

@@ -23,10 +23,7 @@ PROMPT = "file"  # prompt of the verdicts: these replies were asked for elsewher
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """`path`: file with replies by question id (`mustsee.evaluate.predictions`). `id`, `reply`: its
-    columns; None: found by their names. `model`: name of the results; None: the file's name. A
-    question without a reply counts as a failed call, not as a wrong answer.
-    """
+    """Replies from a file."""
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("questions",)
@@ -34,9 +31,14 @@ class Predictions:
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
     path: str = keyed_by(lambda part: part.digest)
+    """File with replies by question id: .jsonl, .csv, .tsv, .parquet, or .json; a letter, an
+    option's text, or what the model wrote."""
     id: str | None = None
+    """Column of the question ids; null: found by its name."""
     reply: str | None = None
+    """Column of the replies; null: found by its name."""
     model: str | None = None
+    """Name of the results; null: the file's name."""
 
     @property
     def name(self) -> str:

@@ -39,24 +39,27 @@ Count = Callable[[str, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class BatchSettings:
-    """Size and timing of batches.
-
-    `price`: share of the usual price of a call. `rows`: rows that a worker holds at once, so that
-    their calls wait together. A batch is sent after `quiet` seconds without a new call, after
-    `longest` seconds in any case, or with `most` calls or `most_bytes`. With batch=auto, fewer than
-    `least` calls are made directly. `pauses`: seconds between two polls of a batch, the first and
-    the longest. `deadline`: seconds after which an unfinished batch is cancelled.
-    """
+    """Size and timing of batches."""
 
     price: float = 0.5
+    """Price of a batched call, as a share of the usual one."""
     rows: int = 256
+    """Rows that each worker holds together, so that their calls fill a batch."""
     quiet: float = 10.0
+    """Seconds without a new call after which a batch is sent."""
     longest: float = 120.0
+    """Seconds after which it is sent in any case."""
     most: int = 50_000
+    """Calls in one batch."""
     most_bytes: int = 200_000_000
+    """Size of a batch's file, bytes."""
     least: int = 20
+    """Calls below which batch: auto makes them directly."""
     pauses: tuple[float, float] = (5.0, 120.0)
+    """Seconds between two polls of a batch: the first, and the longest."""
     deadline: float = 90_000.0
+    """Seconds after which an unfinished batch is cancelled; with auto, its missing calls are
+    then made directly."""
 
     def __post_init__(self) -> None:
         for name in ("rows", "quiet", "longest", "most", "most_bytes", "least", "deadline"):

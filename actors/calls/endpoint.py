@@ -33,27 +33,29 @@ class CallEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """An endpoint's address, limits and prices.
-
-    `key_env`: environment variable with the key (None: no key is needed); the key itself is never
-    part of a configuration. `timeout`: seconds for one whole call, body included.
-    `max_connections`: calls in flight of one worker. `limits`: ceilings for the whole cluster; the
-    search for the endpoint's actual limits stays below them. `prices`: USD per million tokens by
-    model, in place of those of the table of models. `attempts`: failures after which a call is
-    given up; a refusal for overload is not a failure. `patience`: seconds for which the endpoint
-    may be silent, or ask to wait. Only model and address decide a reply, so only they are part of
-    the identity.
-    """
+    """An endpoint's address, limits and prices."""
 
     model: str
+    """Name of the model at the endpoint."""
     base_url: str = "https://api.openai.com/v1"
+    """Base URL of the endpoint."""
     key_env: str | None = hardware("OPENAI_API_KEY")
+    """Name of the environment variable that holds the API key; null: no key needed."""
     timeout: float = hardware(120.0)
+    """Seconds for one whole call."""
     max_connections: int = hardware(256)
+    """Calls in flight, per worker."""
     limits: Limits = field(default_factory=Limits, metadata={"identity": False})
+    """Ceilings for the whole cluster; the search for the endpoint's actual limits stays below
+    them."""
     prices: Prices = field(default_factory=dict[str, Any], metadata={"identity": False})
+    """USD per million tokens in place of those of the table of models: {MODEL: [input, output]}
+    or {MODEL: [input, output, input from its cache of prompts]}."""
     attempts: int = hardware(6)
+    """Failures of one call before it is given up."""
     patience: float = hardware(300.0)
+    """Seconds: the longest Retry-After that is waited for, and the longest time without any
+    reply."""
 
     @property
     def identity(self) -> str:

@@ -21,15 +21,7 @@ NO_ANSWER = ("", "no", "none", "nothing", "unanswerable")  # a mixed checkpoint'
 
 @dataclass(frozen=True, kw_only=True)
 class JaxCaptioner:
-    """Captions the keyframes of a video together; empty captions are left out.
-
-    `model`: a PaliGemma or PaliGemma 2 by folder or Hugging Face id in the cache. `prompt`: a task
-    that the model was tuned on ("caption en", "describe en", "ocr"). `also`: label -> further task,
-    whose reply follows the caption under its label; mixed checkpoints answer the typed questions
-    (Neptune, C.2.1) as tasks of their own, and a question that has no answer is left out.
-    `batches`: allowed numbers of keyframes in one pass; a program is compiled for each that is
-    used and each length of a task in tokens, and counted as "caption programs compiled".
-    """
+    """Captions the keyframes of a video together; empty captions are left out."""
 
     version: ClassVar[str] = "3"
     threaded: ClassVar[bool] = True
@@ -38,14 +30,25 @@ class JaxCaptioner:
     writes: ClassVar[tuple[str, ...]] = ("captions",)
 
     model: str
+    """Folder, or Hugging Face id: any PaliGemma or PaliGemma 2."""
     revision: str | None = weights.revision_field()
+    """Commit or tag; null: the one in the cache."""
     prompt: str = "caption en"
+    """Task that the model was tuned on: caption en, describe en, ocr."""
     also: Mapping[str, str | None] | None = None
+    """The typed questions, by label, one short pass each; a task of null is left out, also:
+    null leaves out all; only "mix" checkpoints answer them."""
     dtype: str = "bfloat16"
+    """Numeric type: bfloat16 or float32."""
     max_tokens: int = 48
+    """Output tokens of a caption, at most."""
     temperature: float = 0.0
+    """Sampling temperature; 0: always the most probable token."""
     seed: int = 0
+    """Seed of the sampling."""
     batches: tuple[int, ...] = hardware((1, 8, 32))
+    """Frames processed together; a program is compiled for each size (not part of the result's
+    identity)."""
 
     def __post_init__(self) -> None:
         if self.dtype not in ("bfloat16", "float32"):

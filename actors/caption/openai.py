@@ -51,13 +51,10 @@ class CaptionContext:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAICaptioner:
-    """`frames`: keyframes in one request. `title`: whether the prompt contains the video's title.
-    `neighbours`: longer side in pixels of the keyframes before and after; 0: they are not shown.
-    `agree`: share of words (0 to 1) below which captions of neighbouring frames of a shot disagree
-    if the frames look alike; these are then shown again with `again` pixels. 0: never.
+    """Captions by an endpoint.
 
-    A frame that the endpoint refuses (a content filter) has no caption; a video with more than half
-    of its frames refused is a bad row. Frames whose second look fails keep their captions.
+    A frame that it refuses (a content filter) has no caption; a video with more than half of its
+    frames refused is a bad row. Frames whose second look fails keep their captions.
     """
 
     version: ClassVar[str] = "3"
@@ -65,16 +62,27 @@ class OpenAICaptioner:
     writes: ClassVar[tuple[str, ...]] = ("captions",)
     endpoint: LlmConfig = keyed_by(lambda part: model_identity(part.endpoint))
     frames: int = 1
+    """Keyframes in one request; several cost fewer tokens and describe less."""
     title: bool = False
+    """Show the model the video's title."""
     neighbours: int = 256
+    """Longer side of the previous and next keyframe, which are shown too, pixels; 0: not
+    shown."""
     agree: float = 0.15
+    """Share of common words below which captions of frames that look alike are doubtful and
+    made again from larger frames; 0: never."""
     again: int = 1024
+    """Longer side of the frames of that second request, read from the video itself, pixels."""
     max_tokens: int = 120
+    """Output tokens of a caption, at most."""
     temperature: float = 0.0
+    """Sampling temperature; 0: always the most probable token."""
     tries: int = 3
+    """Attempts at one call while replies are unparseable."""
     language: str = keyed_by(
         lambda part: part.load_prompts().digest(*part.prompt_names), default=ENGLISH
     )
+    """Language of the captions."""
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -26,13 +26,6 @@ TYPED = "caption/typed"
 class TransformersCaptioner:
     """Captions keyframes by greedy decoding, so that a caption does not depend on its batch; empty
     captions are left out.
-
-    `model`: any model of `AutoModelForImageTextToText`, by folder or Hugging Face id in the cache;
-    code from its repository is never run, pickled weights are never read. `prompt`: the prompt for
-    each keyframe, in the processor's chat template; without a template (PaliGemma) it follows the
-    image as it is. Null: the questions of prompts/caption/typed.j2, whose reply's sentence after
-    "CAPTION:" is the caption, or the whole reply without such a line. `device`: "auto" takes a GPU
-    where there is one.
     """
 
     version: ClassVar[str] = "3"
@@ -42,12 +35,20 @@ class TransformersCaptioner:
     writes: ClassVar[tuple[str, ...]] = ("captions",)
 
     model: str
+    """Folder, or Hugging Face id."""
     revision: str | None = weights.revision_field()
+    """Commit or tag; null: the one in the cache."""
     prompt: str | None = keyed_by(lambda part: caption_prompt_id(part.prompt), default=None)
+    """Question about each frame, for models that cannot follow the default; null: the typed
+    questions of prompts/caption/typed.j2."""
     dtype: str = "bfloat16"
+    """Numeric type: bfloat16, float16 or float32."""
     max_tokens: int = 240
+    """Output tokens of a reply, at most; the caption is its last line."""
     device: str = hardware("auto")
+    """Device: auto, cuda, cpu (not part of the result's identity)."""
     batch_size: int = hardware(16)
+    """Frames processed together (not part of the identity either)."""
 
     def __post_init__(self) -> None:
         if self.dtype not in checkpoint.DTYPES:

@@ -23,15 +23,21 @@ def _torch() -> tuple[Any, Any]:
 @dataclass(frozen=True, kw_only=True)
 class BertTrainer:
     """Fine-tunes `base` with a binary head for 3 epochs, as in the paper. Writes a model folder
-    (safetensors). `longest`: greatest number of tokens of a sentence; the rest is cut off.
+    (safetensors).
     """
 
     base: str = "google-bert/bert-base-uncased"
+    """Folder, or Hugging Face id in the cache."""
     epochs: int = 3
+    """Passes over the training set (the paper: 3)."""
     rate: float = 5e-5
+    """Highest learning rate."""
     batch: int = 32
+    """Sentences per step."""
     longest: int = 64
+    """Tokens of a sentence that are read, at most."""
     device: str = "cpu"
+    """Device: cpu or cuda."""
 
     def __call__(self, train: Sequence[Sentence], folder: str, seed: int) -> BertClassifier:
         torch, transformers = _torch()

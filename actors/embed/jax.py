@@ -19,9 +19,6 @@ from mustsee.records import Video
 class Embed:
     """The mean of the sentence vectors of title, transcript lines and captions (each text once),
     of length 1; empty for a video without any text.
-
-    `model`: a BERT-type encoder by folder, `package:NAME/FOLDER` or Hugging Face id. `sha256`: the
-    expected hash of its weights; null: it is not checked.
     """
 
     version: ClassVar[str] = "1"
@@ -30,8 +27,11 @@ class Embed:
     writes: ClassVar[tuple[str, ...]] = ("embedding",)
 
     model: str
+    """Folder, or id in the Hugging Face cache (hf download ...)."""
     revision: str | None = weights.revision_field()
+    """Commit or tag; null: the one in the cache."""
     sha256: str | None = None
+    """Expected hash of the weights file; null: not checked."""
 
     def check(self, budget_usd: float | None = None) -> None:
         """Raise UserError if the weights are missing."""

@@ -34,6 +34,7 @@ class Embeddings:
 
     endpoint: Endpoint
     dimensions: int | None = None
+    """Length of the vectors; null: the model's own."""
 
     @property
     def identity(self) -> str:
@@ -126,7 +127,7 @@ def vectors(reply: str) -> NDArray[np.float32]:
 @dataclass(frozen=True, kw_only=True)
 class OpenAIEmbedder:
     """The mean vector of a video's texts (title, lines, captions), scaled to length 1; empty for a
-    video without text. `characters`: greatest length of a text. `pieces`: texts in one request.
+    video without text.
     """
 
     version: ClassVar[str] = "1"
@@ -135,7 +136,9 @@ class OpenAIEmbedder:
     writes: ClassVar[tuple[str, ...]] = ("embedding",)
     model: Embeddings
     characters: int = 4000
+    """Characters of the longest text with a vector of its own; longer ones are split."""
     pieces: int = hardware(64)
+    """Texts in one request."""
 
     def open(self, run: RunContext) -> Opened:
         llm = run.llm(self.model)

@@ -17,11 +17,7 @@ from mustsee.store import hardware
 
 @dataclass(frozen=True, kw_only=True)
 class FrameEmbed:
-    """The mean of the keyframes' vectors, scaled to length 1; empty for a video without keyframes.
-
-    `model`: a SigLIP by folder or Hugging Face id, or a PaliGemma, whose vision tower is used.
-    `batch`: keyframes in one pass.
-    """
+    """The mean of the keyframes' vectors, scaled to length 1; empty for a video without any."""
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
@@ -29,9 +25,13 @@ class FrameEmbed:
     writes: ClassVar[tuple[str, ...]] = ("embedding",)
 
     model: str
+    """Folder, or Hugging Face id: a SigLIP, or a PaliGemma for its tower."""
     revision: str | None = weights.revision_field()
+    """Commit or tag; null: the one in the cache."""
     dtype: str = "bfloat16"
+    """Numeric type: bfloat16 or float32."""
     batch: int = hardware(32)
+    """Frames processed together (not part of the result's identity)."""
 
     def __post_init__(self) -> None:
         if self.dtype not in ("bfloat16", "float32") or self.batch < 1:

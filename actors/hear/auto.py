@@ -22,9 +22,10 @@ from mustsee.records import Video
 
 @dataclass(frozen=True, kw_only=True)
 class MusicDetector:
-    """Tells music in videos without lines. `model`: folder of the detector's weights."""
+    """Tells music in videos without lines."""
 
     model: str = FOLDER
+    """Folder of the detector's weights."""
 
 
 @dataclass(frozen=True, kw_only=True)

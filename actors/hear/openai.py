@@ -44,16 +44,17 @@ INAUDIBLE_PEAK = 1e-3  # share of full scale; models make up speech for chunks b
 
 @dataclass(frozen=True, kw_only=True)
 class Transcriptions:
-    """A transcription model as a configured `Llm`. The request's only image is the audio (WAV), and
-    the reply's text is the endpoint's JSON. `language`: ISO code; None: detected. `times`: whether
-    the model gives the times of words; it is asked for them. `usd_per_minute`: price of a minute of
-    sound; None: that of the table of models.
+    """A transcription model as a configured `Llm`. The request's only image is the audio (WAV),
+    and the reply's text is the endpoint's JSON.
     """
 
     endpoint: Endpoint
     language: str | None = None
+    """ISO code of the spoken language; null: detected by the model."""
     times: bool = True
+    """Capability: the model gives the times of words (verbose_json)."""
     usd_per_minute: float | None = dataclasses.field(default=None, metadata={"identity": False})
+    """Price of a minute of sound, USD; null: that of the table of models."""
 
     @property
     def identity(self) -> str:
@@ -127,9 +128,7 @@ class TranscriptionsClient:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAIHearing:
-    """`chunk`: greatest length of the audio of one request, in seconds. `max_bytes`: greatest size
-    of a file that the endpoint takes. `together`: chunks of one video in flight.
-    """
+    """Timed lines by an endpoint."""
 
     version: ClassVar[str] = "5"
     reads: ClassVar[tuple[str, ...]] = ("digest", "has_audio", "start", "end")
@@ -137,8 +136,12 @@ class OpenAIHearing:
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
     model: Transcriptions
     chunk: float = 600.0
+    """Seconds of sound in one request; longer sound is split at quiet places (600 for a model
+    that gives times)."""
     max_bytes: int = 24_000_000
+    """Size of the largest file that the endpoint takes, bytes."""
     together: int = hardware(4)
+    """Chunks of one video in flight."""
 
     def check(self, budget_usd: float | None = None) -> None:
         """Raise UserError for numbers with which no audio would be sent."""

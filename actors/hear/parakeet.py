@@ -29,13 +29,7 @@ class ParakeetTranscript:
 
 @dataclass(frozen=True, kw_only=True)
 class Parakeet:
-    """Lines with word times and scores, of utterances found by voice activity detection.
-
-    `model`: a folder, or Hugging Face id, of a NeMo model in ONNX form. `kind`: its architecture,
-    as onnx-asr names it. `quantization`: such as int8; null: the files without one. `language`: of
-    the speech; null: not known, as Parakeet does not say it. `window`: seconds of sound in
-    memory at once. `device`: cpu or cuda.
-    """
+    """Lines with word times and scores, of utterances found by voice activity detection."""
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
@@ -44,13 +38,20 @@ class Parakeet:
     result: ClassVar[type] = ParakeetTranscript
 
     model: str
+    """Folder, or Hugging Face id, of a NeMo model in ONNX form."""
     revision: str | None = weights.revision_field()
+    """Commit or tag of the model; null: the one in the cache."""
     kind: str = "nemo-conformer-tdt"
+    """Architecture of the model, as onnx-asr names it."""
     quantization: str | None = None
+    """Form of the weights: int8; null: the files without one."""
     language: str | None = None
+    """Spoken language, such as en; null: not known."""
     voice: VoiceDetection = field(default_factory=VoiceDetection)
     window: float = 300.0
+    """Seconds of sound held in memory."""
     device: str = hardware("cpu")
+    """Device: cpu, cuda (not part of the result's identity)."""
 
     def check(self, budget_usd: float | None = None) -> None:
         """Raise UserError if onnx-asr or the weights are missing."""

@@ -31,7 +31,7 @@ DECIMALS = 3  # of seconds and scores
 @dataclass(frozen=True, kw_only=True)
 class RecordedTranscripts:
     """Gives a video the transcript that a file holds for its content. A video without sound needs
-    none. `path`: the file.
+    none.
     """
 
     version: ClassVar[str] = "1"
@@ -40,6 +40,7 @@ class RecordedTranscripts:
     writes: ClassVar[tuple[str, ...]] = COLUMNS
 
     path: str
+    """JSON lines that python -m actors.hear.replay wrote of an earlier run."""
 
     @property
     def identity(self) -> str:

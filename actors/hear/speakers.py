@@ -17,9 +17,10 @@ BY_VOICE = "speakers by voice"  # added to `transcribed_by`
 
 @dataclass(frozen=True, kw_only=True)
 class Speakers:
-    """Names the speakers of lines that have none. `model`: folder of CAM++'s weights."""
+    """Names the speakers of lines that have none."""
 
     model: str = FOLDER
+    """Folder of CAM++'s weights."""
     rules: SpeakerRules = field(default_factory=SpeakerRules)
 
     def load(self) -> Callable[[Video], Video]:

@@ -30,8 +30,6 @@ class SphinxTranscript:
 class Sphinx:
     """One line per utterance, with word times to 10 ms, for English only. It gives no scores, so
     its lines are not evidence that English is spoken, and the row's language stays null.
-
-    `window`: seconds of audio in memory at once.
     """
 
     version: ClassVar[str] = "4"
@@ -42,6 +40,7 @@ class Sphinx:
 
     voice: VoiceDetection = field(default_factory=VoiceDetection)
     window: float = 300.0
+    """Seconds of sound held in memory."""
 
     def open(self, run: RunContext) -> Opened:
         each = run.pieces(self)

@@ -17,9 +17,6 @@ from mustsee.store import address_of, resolve
 class SubtitleTranscript:
     """Reads the `subtitles` column, else a file beside the video, else a text stream inside it.
     Lines that begin after the end of the video are left out, and `transcribed_by` counts them.
-
-    `prefer`: the language to take if there are several. `sounds`: keep lines that only describe a
-    sound. `sentences`: join lines that continue a sentence.
     """
 
     version: ClassVar[str] = "4"
@@ -28,8 +25,11 @@ class SubtitleTranscript:
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
 
     prefer: str = "en"
+    """Language preferred where there are several."""
     sounds: bool = False
+    """Keep lines that only describe a sound, such as [Music]."""
     sentences: bool = True
+    """Join subtitle lines that continue a sentence."""
 
     def open(self, run: RunContext) -> Opened:
         return self.hear

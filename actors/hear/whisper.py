@@ -47,13 +47,6 @@ class Whisper:
     """Batched Whisper on utterances found by voice activity detection, with word times. Speech that
     the model seems to have made up is left out.
 
-    `model`: a CTranslate2 folder, a Hugging Face id, or `package:NAME/FOLDER`. `sha256`: expected
-    hash of its model.bin. `name`: its name in results; null: `model`. `language`: null detects it
-    in the first speech of each video. `doubt`: thresholds of doubtful speech; null keeps all.
-    `join`: utterances less than `join` seconds apart are decoded together, because a span of 1 s
-    costs as much as one of 30. `window`: seconds of audio in memory at once. `max_new_tokens`:
-    per 30 s; null: the model's own limit.
-
     A model for English only gives no lines for audio that its container marks as another language
     (which becomes the row's language), nor where its confidence is too low for English. It sets the
     language "en" only if its lines are clear (`doubt.clear`).
@@ -66,21 +59,36 @@ class Whisper:
     result: ClassVar[type] = WhisperTranscript
 
     model: str
+    """CTranslate2 folder, or Hugging Face id."""
     revision: str | None = weights.revision_field()
+    """Commit or tag of the model; null: the one in the cache."""
     sha256: str | None = None
+    """Expected hash of model.bin; null: not checked."""
     name: str | None = None
+    """Name of the model in the results; null: the value of model."""
     compute_type: str = "default"
+    """Numeric type: default, int8, int8_float16, float16, bfloat16, float32."""
     language: str | None = None
+    """Spoken language, such as en; null: detected per video."""
     beam_size: int = 5
+    """Width of the beam search."""
     word_times: bool = True
+    """Compute the times of every word."""
     max_new_tokens: int | None = None
+    """Output tokens per 30 seconds, at most; null: the model's own limit."""
     voice: VoiceDetection = field(default_factory=VoiceDetection)
     doubt: DoubtThresholds | None = field(default_factory=DoubtThresholds)
+    """Rules that drop doubtful lines; null: keep all."""
     join: float = 2.0
+    """Seconds between utterances below which they are decoded together."""
     window: float = 600.0
+    """Seconds of sound held in memory."""
     device: str = hardware("auto")
+    """Device: auto, cpu, cuda (changes speed, not the result's identity)."""
     batch_size: int = hardware(8)
+    """Utterances decoded together."""
     threads: int = hardware(0)
+    """CPU threads; 0: the library's choice."""
 
     def check(self, budget_usd: float | None = None) -> None:
         """Raise UserError if the weights are missing or do not support the language."""

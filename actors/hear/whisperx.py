@@ -21,15 +21,7 @@ from mustsee.store import hardware
 
 @dataclass(frozen=True, kw_only=True)
 class WhisperX:
-    """One line per aligned sentence, with word times and, with a `diarizer`, speakers.
-
-    `vad`: "pyannote" (its model is in whisperx's wheel) or "silero" (that of
-    `mustsee.media.speech`; whisperx's own would fetch code and run it). `aligner`: a wav2vec2
-    folder or id; null takes whisperx's choice for the language, "none" does not align. A language
-    without an aligner keeps the times of its segments, which `transcribed_by` notes and the run
-    counts. `window`: seconds of audio in memory at once. Speakers are distinguished within a
-    window; their names contain its number from the second window on.
-    """
+    """One line per aligned sentence, with word times and, with a `diarizer`, speakers."""
 
     version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
@@ -37,19 +29,34 @@ class WhisperX:
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
 
     model: str
+    """CTranslate2 folder, or Hugging Face id."""
     revision: str | None = weights.revision_field()
+    """Commit or tag of the model; null: the one in the cache."""
     compute_type: str = "float16"
+    """Numeric type: float16, bfloat16, int8_float16, int8, float32."""
     language: str | None = None
+    """Spoken language, such as en; null: detected per video."""
     beam_size: int = 5
+    """Width of the beam search."""
     vad: str = "pyannote"
+    """Speech detection: pyannote (in whisperx's wheel) or silero."""
     aligner: str | None = None
+    """Wav2vec2 folder or id for word times; null: WhisperX's choice per language; none: no word
+    times."""
     diarizer: str | None = None
+    """Pyannote pipeline folder or id, for speaker tags; null: no speaker tags."""
     min_speakers: int | None = None
+    """Fewest speakers, where known."""
     max_speakers: int | None = None
+    """Most speakers, where known."""
     window: float = 1800.0
+    """Seconds of sound held in memory; speakers are distinguished within a window."""
     device: str = hardware("cuda")
+    """Device: cuda or cpu (not part of the result's identity)."""
     batch_size: int = hardware(16)
+    """Speech segments decoded together."""
     threads: int = hardware(4)
+    """CPU threads per worker."""
 
     def __post_init__(self) -> None:
         if self.vad not in ("pyannote", "silero"):

@@ -24,12 +24,16 @@ FORMAT = ("[CLS] {candidate} [SEP]", "{reference} [SEP] {question} [SEP]")
 
 @dataclass(frozen=True, kw_only=True)
 class Bem:
-    """`model`: a folder or a Hugging Face id in the cache. `budget`: tokens in one pass."""
+    """The judge `bem`."""
 
     model: str
+    """Folder or Hugging Face id."""
     revision: str | None = weights.revision_field()
+    """Commit or tag of the id."""
     device: str = hardware("auto")
+    """Device: auto, cuda, cpu."""
     budget: int = hardware(4096)
+    """Tokens in one forward pass."""
 
     def open(self) -> Engine:
         return BemEngine(self)

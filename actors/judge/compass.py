@@ -28,14 +28,20 @@ LETTERS = ("A", "B", "C")
 
 @dataclass(frozen=True, kw_only=True)
 class Compass:
-    """`model`: a folder or a Hugging Face id in the cache. `budget`: tokens in one pass."""
+    """The judge `compass`."""
 
     model: str = "opencompass/CompassVerifier-3B"
+    """Folder or Hugging Face id; also -7B, -32B."""
     revision: str | None = weights.revision_field()
+    """Commit or tag of the id."""
     dtype: str = "auto"
+    """Numeric type: auto (as saved), float32, bfloat16, float16."""
     limit: int = 4096
+    """Tokens of the longest prompt."""
     device: str = hardware("auto")
+    """Device: auto, cuda, cpu."""
     budget: int = hardware(16384)
+    """Tokens in one forward pass."""
 
     def open(self) -> Engine:
         return CompassEngine(self)

@@ -24,19 +24,25 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True, kw_only=True)
 class Gem:
-    """`path`: the checkpoint folder. `attention`, `dtype`: null: as in its `judge.json`. `budget`:
-    tokens in one forward pass, padding included.
-    """
+    """The judge `gem`."""
 
     path: str
+    """Checkpoint folder."""
     attention: str | None = None
+    """Attention over the prompt: causal or prefix; null: that of the checkpoint's
+    judge.json."""
     dtype: str | None = None
+    """Numeric type: float32, bfloat16, float16; null: that of judge.json."""
     zero_shot: bool = False
+    """Treat the checkpoint as a plain instruction-tuned Gemma."""
     limit: int = MAX_PROMPT_TOKENS
+    """Tokens of the longest prompt."""
     device: str = hardware("auto")
+    """Device: auto, cuda, cpu."""
     keep_prefix: bool = hardware(True)
     pad_left: bool = hardware(False)
     budget: int = hardware(16384)
+    """Tokens in one forward pass."""
 
     def open(self) -> Engine:
         return GemEngine(self)

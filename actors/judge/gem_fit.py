@@ -32,28 +32,38 @@ Row = tuple[tuple[int, ...], bool, str]  # ids, label, question's group
 
 @dataclass(frozen=True, kw_only=True)
 class GemFit:
-    """`rank`: rank of the LoRA adapters, merged at the end; 0 trains all weights. `layers`: number
-    of upper layers with adapters (null: all); gradients stop below them. `steps`: steps of `batch`
-    prompts over all workers. `passes`: forward passes of a worker's share, to save memory. `every`:
-    steps between evaluations. `patience`: evaluations without a better dev loss before the training
-    stops (0: never). `limit`: prompts with more tokens are left out.
-    """
+    """How a judge is trained."""
 
     base: str
+    """Folder with an instruction-tuned Gemma 2 or 3."""
     attention: Literal["causal", "prefix"] = "prefix"
+    """Attention over the prompt: prefix or causal (causal can reuse the states of the
+    instructions)."""
     rank: int = 16
+    """Rank of the LoRA adapters; 0: train every weight."""
     layers: int | None = None
+    """Number of upper layers with adapters; null: all."""
     rate: float = 1e-4
+    """Learning rate."""
     steps: int = 1000
+    """Training steps."""
     batch: int = 32
+    """Prompts in a step, over all workers."""
     passes: int = 1
+    """Passes per step, to save memory."""
     warmup: int = 50
     decay: float = 0.0
     every: int = 100
+    """Steps between evaluations."""
     patience: int = 5
+    """Evaluations without a better dev loss before training stops; 0: never."""
     bf16: bool = True
+    """Run the forward pass in bfloat16, learnt weights stay float32; set false on a CPU without
+    bfloat16."""
     checkpointing: bool = True
+    """Recompute activations to save memory."""
     limit: int = MAX_PROMPT_TOKENS
+    """Tokens of the longest prompt; longer ones are left out."""
     seed: int = 0
 
 

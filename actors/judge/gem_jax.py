@@ -24,19 +24,25 @@ from mustsee.store import hardware
 
 @dataclass(frozen=True, kw_only=True)
 class GemJax:
-    """`path`: the checkpoint folder. `attention`, `dtype`: null: as in its `judge.json`. `lengths`:
-    lengths in tokens that prompts are padded to. `batches`: numbers of prompts in a pass; only
-    those with at most `budget` tokens a pass are used.
-    """
+    """The judge `gem_jax`."""
 
     path: str
+    """Checkpoint folder."""
     attention: str | None = None
+    """Attention over the prompt: causal or prefix; null: that of the checkpoint's
+    judge.json."""
     dtype: str | None = None
+    """Numeric type: float32 or bfloat16; null: that of judge.json."""
     zero_shot: bool = False
+    """Treat the checkpoint as a plain instruction-tuned Gemma."""
     limit: int = MAX_PROMPT_TOKENS
+    """Tokens of the longest prompt."""
     lengths: tuple[int, ...] = hardware((256, 384, 512, 768, 1024))
+    """Tokens to which prompts are padded."""
     batches: tuple[int, ...] = hardware((1, 8, 32))
+    """Prompts processed together; a program is compiled for each with each length."""
     budget: int = hardware(16384)
+    """Tokens in one forward pass, except for a single prompt."""
 
     def open(self) -> Engine:
         return GemJaxEngine(self)

@@ -18,9 +18,10 @@ MIN_SCORE = 1e-6  # score without overlap, so that its logit is finite
 
 @dataclass(frozen=True, kw_only=True)
 class Lexical:
-    """`measure`: rouge_l, token_f1 or token_recall. The score is the measure itself."""
+    """The judge `lexical`."""
 
     measure: str = "token_recall"
+    """Measure of overlap: rouge_l, token_f1, token_recall."""
 
     def open(self) -> Engine:
         if self.measure not in lexical.MEASURES:

@@ -32,11 +32,14 @@ _WORD = re.compile(rf"\W*(?:{OPENING})?\W*(TRUE|FALSE)\W*", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class LlmJudge:
-    """`llm`: a choice of conf/llm. `connections`: calls at once."""
+    """The judge `llm`."""
 
     llm: LlmConfig
+    """A choice of conf/llm."""
     verdict: Literal["word", "logprobs"] = "word"
+    """Form of the verdict: word, or logprobs (an item without them is an error)."""
     connections: int = hardware(16)
+    """Calls in flight."""
 
     def open(self) -> Engine:
         attempts = self.llm.endpoint.attempts if isinstance(self.llm, MeteredModel) else 1

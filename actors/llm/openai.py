@@ -54,42 +54,50 @@ VIDEO_SECOND = 290.0  # tokens of a second of video, of a model whose family is 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAI(Endpoint):
-    """A chat endpoint.
-
-    `structured`: "json_schema" sends the schema of a JSON reply, "none" never does, "auto" does
-    until the endpoint refuses or ignores one. Without a schema, the prompt asks for the same reply
-    in labelled lines. `token_limit`: the endpoint's name for the limit of output
-    tokens. `thought_tokens`: reasoning tokens allowed besides those of the reply; null: 4,096 for a
-    model that reasons by the table of models, unless its effort is none.
-    `reasoning_effort`: in the endpoint's words (none, low, medium, high); null sends none.
-    `frames_as`: "images", or "clip" for one clip of a frame a second, where the model takes video.
-    `detail`: resolution at which frames are read. `image_tokens`: tokens of a frame; null: by the
-    rule of the model's family (`mustsee.calls.image_tokens`). `omit`: parameters that are never
-    sent; those that the endpoint refuses are left out by themselves. `extra_body`: further JSON
-    fields. `opens_thoughts`: the chat template writes the opening tag of the reasoning and the
-    server does not split it off, so replies begin within the reasoning. `looks`: whether the model
-    takes images. `watches`: whether it takes videos, as `video` says. `fallback`: accounts to ask
-    when this one does not answer, each given by its differences, such as {model: M, base_url: U,
-    key_env: K}. `batch`: "always" sends calls by the endpoint's batch route, "auto" if it has one
-    and enough calls wait, "never" sends each by itself. `batches`: size and timing of batches.
-    """
+    """A chat endpoint."""
 
     structured: Literal["auto", "json_schema", "none"] = "auto"
+    """Form of replies: json_schema, none (labelled lines), auto (a schema until the endpoint
+    refuses or ignores one)."""
     token_limit: str = "max_completion_tokens"
+    """Endpoint's name for the limit of output tokens (older: max_tokens)."""
     thought_tokens: int | None = None
+    """Tokens for thinking, on top of those of the reply, e.g. 16000; null: 4096 for a model
+    that thinks, by the table of models."""
     reasoning_effort: str | None = None
+    """Amount of thinking, as the endpoint names it: none, low, medium, high; null: its
+    default."""
     opens_thoughts: bool = False
+    """Expect replies that begin inside the thinking, without an opening tag (a server without
+    its reasoning parser)."""
     frames_as: Literal["images", "clip"] = "images"
+    """Form in which frames are sent: images, clip (one clip of a frame a second, for a model
+    that takes video; whether it sees as much was not verified)."""
     detail: Detail = "auto"
+    """Resolution at which the endpoint reads frames: auto, low, medium (of Gemini), high."""
     image_tokens: float | None = hardware(None)
+    """Tokens billed for a frame; null: by the rule of the model's family; corrected by the
+    usage in replies."""
     omit: Sequence[str] = ()
+    """Request parameters that are never sent, e.g. [temperature, top_p]; those that the
+    endpoint refuses are left out by themselves."""
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Further JSON fields of every request."""
     looks: bool = hardware(True)
+    """Capability: the model takes images; false: answers are not verified against the video."""
     watches: bool = hardware(False)
+    """Capability: the model takes videos; true: it is shown the video itself in place of
+    frames."""
     video: VideoInput = field(default_factory=VideoInput, metadata={"identity": False})
+    """Settings of watches: true."""
     fallback: Sequence[Mapping[str, Any]] = hardware(())
+    """Models asked when this one stops replying for patience=, has no credit or refuses its
+    key: [{model: M, base_url: U, key_env: K}]."""
     batch: Literal["auto", "never", "always"] = hardware("never")
+    """Use of the endpoint's batch route (half price, within a day): never, always, auto (where
+    it exists and enough calls wait)."""
     batches: BatchSettings = field(default_factory=BatchSettings, metadata={"identity": False})
+    """Settings of batch: always and auto."""
 
     def __post_init__(self) -> None:
         if self.batch not in ("auto", "never", "always"):

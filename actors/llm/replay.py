@@ -141,12 +141,13 @@ def read(path: str) -> Recording:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """`record`: the model to ask for what the file lacks, and to record; None: replies come from
-    the file alone.
-    """
+    """A model whose replies were recorded."""
 
     path: str
+    """JSON lines; a reply that they hold is not asked for again."""
     record: LlmConfig | None = None
+    """Model to ask and to record, e.g. {_target_: actors.llm.offline.Offline}; null: reply from
+    the file alone."""
 
     @property
     def identity(self) -> str:

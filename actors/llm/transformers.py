@@ -30,18 +30,18 @@ GATHER_S = 0.005  # seconds for which calls are gathered into one batch
 
 @dataclass(frozen=True, kw_only=True)
 class Transformers:
-    """Any chat model of `AutoModelForImageTextToText` (with images) or `AutoModelForCausalLM`.
-
-    `model`: folder, or Hugging Face id in the cache. `batch_size`: requests generated at once.
-    `device`: "auto" takes a GPU where the stage has one. JSON schemas are not enforced; only the
-    prompt asks for them.
-    """
+    """Any chat model of `AutoModelForImageTextToText` (with images) or `AutoModelForCausalLM`."""
 
     model: str
+    """Folder, or Hugging Face id; fetch it first with `hf download`."""
     revision: str | None = weights.revision_field()
+    """Commit or tag; null: the one in the cache."""
     dtype: str = "bfloat16"
+    """Numeric type: bfloat16, float16 or float32."""
     device: str = hardware("auto")
+    """Device: auto, cuda, cpu (not part of the result's identity)."""
     batch_size: int = hardware(8)
+    """Requests generated together (not part of the identity either)."""
 
     def __post_init__(self) -> None:
         if self.dtype not in checkpoint.DTYPES:

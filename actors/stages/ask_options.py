@@ -23,17 +23,19 @@ def _if_asking(name: str) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class AskOptions(ABC):
-    """`prompts`: another folder of prompts; null: the project's own. `language`: language of the
-    generated text. `tries`: attempts at one prompt while replies are unparseable.
-    """
+    """What every part that asks a model has in common."""
 
     prompts: str | None = keyed_by(
         lambda part: part.load_prompts().digest(*part.prompt_names) if part.prompt_names else None,
         default=None,
     )
+    """Another folder of prompts; null: the project's own."""
     language: str = keyed_by(_if_asking("language"), default=ENGLISH)
+    """Language of the generated text."""
     sampling: Sampling = keyed_by(_if_asking("sampling"), default=SAMPLING)
     tries: int = keyed_by(_if_asking("tries"), default=3)
+    """Attempts at one call while replies are unparseable; then the window, look or ranking is
+    left out."""
 
     @property
     @abstractmethod

@@ -24,10 +24,7 @@ UNTRACED = Traces()
 
 @dataclass(frozen=True, kw_only=True)
 class Enrich(AskOptions):
-    """`traces`: the steps that lead to the answer of each kept question, written by `writer`. The
-    `verifier` checks each step, and the `grader` grades the whole. `watch`: a verifier that takes
-    videos is shown videos, not frames. The job skips this stage if nothing is to be made.
-    """
+    """Writes reasoning traces of questions that passed."""
 
     version: ClassVar[str] = "3"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
@@ -35,10 +32,15 @@ class Enrich(AskOptions):
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
     writer: LlmConfig
+    """Model that writes."""
     grader: LlmConfig
+    """Model that grades traces."""
     verifier: LlmConfig | None = keyed_by(lambda part: part.verifier_identity, default=None)
+    """Vision model that checks each step."""
     watch: bool = hardware(default=True)  # `verifier_identity` says whether videos are shown
+    """Show the video itself to a model that takes videos (llm.watches); false: frames."""
     traces: Traces = UNTRACED
+    """Step-by-step reasoning from the video to the answer, for each kept question."""
     seed: int = 0
 
     def __post_init__(self) -> None:

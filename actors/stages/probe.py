@@ -39,7 +39,9 @@ class Probe:
     )
 
     min_seconds: float | None = None
+    """Shortest video, seconds; shorter ones are dropped; null: no limit."""
     max_seconds: float | None = None
+    """Longest video, seconds; longer ones are dropped; null: no limit."""
 
     def open(self, run: RunContext) -> Opened:
         from mustsee.media.video import content_digest, facts, last_packet_time

@@ -43,20 +43,9 @@ def _role_key(name: str) -> Callable[[Any], Any]:
 class Vet(AskOptions):
     """Runs filters on the questions that no check has dropped (`mustsee.verify`).
 
-    `filters`: by name, worked through as listed; null turns one off. `order`: the names that come
-    first instead.
-
     The roles are the models that filters ask, each set as `vet/guesser=openai
     vet.guesser.model=...`. Filters of a `verifier` that takes no images are left out, and counted;
     guesses (`BlindGuess`) of a `guesser_2` or `guesser_3` that is null are left out, too.
-
-    `repair`: how the `repairer` repairs questions that fail; null: they are not repaired. `subset`:
-    the subset of questions that pass every filter. `spare`: how many times as many questions a
-    model wrote as are wanted; those that can be guessed from words are then left out first.
-    `watch`: models that take videos are shown videos, not frames. `judge`: compares answers to
-    questions without options with the known answer; null: these questions are not checked. `seed`:
-    seed of the first run. `worth`: how the `rater` rates some of the kept questions, which selects
-    nothing; null, and with rules as rater: it does not.
     """
 
     version: ClassVar[str] = "10"
@@ -64,21 +53,40 @@ class Vet(AskOptions):
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
     filters: Mapping[str, QuestionFilter | None] = keyed_by(lambda part: part.runnable_filters)
+    """Question filters by name, in this order; NAME=null turns one off."""
     order: Sequence[str] = hardware(default=())  # `runnable_filters` are in this order
+    """Names of filters that come first; the others follow as listed."""
     repair: RepairRule | None = None
+    """Composed questions are not rewritten: others are drawn."""
     guesser: LlmConfig | None = keyed_by(_role_key("guesser"), default=None)
+    """Model that guesses; another one than selected the options (ask.guesser) measures more."""
     guesser_2: LlmConfig | None = keyed_by(_role_key("guesser_2"), default=None)
+    """Second model of the degeneracy test (the paper: Gemini, GPT-3.5 and Phi-1.5)."""
     guesser_3: LlmConfig | None = keyed_by(_role_key("guesser_3"), default=None)
+    """Third model of the degeneracy test."""
     reader: LlmConfig | None = keyed_by(_role_key("reader"), default=None)
+    """Model that answers from the dialogue and from the scene (the paper: Gemini), and names
+    the fitting options."""
     verifier: LlmConfig | None = keyed_by(_role_key("verifier"), default=None)
+    """Vision model that verifies answers."""
     repairer: LlmConfig | None = keyed_by(_role_key("repairer"), default=None)
+    """Model that rewrites weak questions (the authors: GPT-4o)."""
     rater: LlmConfig | None = keyed_by(_role_key("rater"), default=None)
+    """Model that rates; another one than wrote and examined the questions is fairer. Rules rate
+    nothing."""
     worth: WorthRules | None = keyed_by(lambda part: part.used_worth, default=None)
+    """Ratings of some kept questions by a model; printed, and nothing is selected by them;
+    null: none."""
     judge: JudgeConfig | None = None
+    """Judge of questions without options: compares the verifier's answer with the known one."""
     watch: bool = hardware(default=True)  # `role_identity` says which models are shown videos
+    """Show the video itself to a model that takes videos (llm.watches); false: frames."""
     subset: str | None = None
+    """Subset of the questions that pass every filter."""
     spare: float = 1.0
+    """Times as many questions as are wanted; 1: all are wanted."""
     seed: int = 0
+    """Seed of the first run."""
 
     def __post_init__(self) -> None:
         users = {role: f.name for f in self.chosen_filters for role in f.roles}

@@ -51,26 +51,31 @@ class MatchOptions:
 
     The least score is `threshold` + `evidence` / (the clip's words, weighted by rarity), because a
     few words are found by chance more easily. Calibrated on the sweep of `benchmarks/align.py`.
-
-    `anchors`: lines embedded at each end of the clip. `neighbours`: description lines searched for
-    each. `candidates`: places that are compared word by word. `margin`: by how much the best place
-    must exceed any other one. `tolerance`, `tolerance_share`: seconds, and share of the clip's
-    duration, by which the matched interval may differ from the clip's. `rates`: description seconds
-    per clip second that are tried. `few`: words, weighted by rarity, below which a clip is refused.
-    `gap`: seconds of the clip's speech in a row that may be missing from the description.
     """
 
     anchors: int = 3
+    """Lines embedded at each end of the clip (the paper: 3)."""
     neighbours: int = 16
+    """Description lines retrieved for each of them."""
     candidates: int = 6
+    """Places that are aligned word by word."""
     threshold: float = 0.44
+    """Least share of the clip's words found at the place; from the sweep of what=align."""
     evidence: float = 0.3
+    """Addition to threshold, divided by the weight of the clip's words: short clips must show
+    more."""
     margin: float = 0.08
+    """Least lead of the best place over any other, in score."""
     tolerance: float = 6.0
+    """Largest difference between the matched interval's duration and the clip's, seconds."""
     tolerance_share: float = 0.08
+    """Further tolerance, as a share of the clip's duration."""
     rates: tuple[float, ...] = (1.0, 25 / 24, 24 / 25)
+    """Playback rates tried, description seconds per clip second (25/24, 24/25)."""
     few: float = 3.0
+    """Least words of a clip, weighted by rarity."""
     gap: float = 25.0
+    """Longest run of speech that may be missing, seconds."""
 
     def allowed_difference(self, seconds: float) -> float:
         """Return by how many seconds a matched interval may differ from that of a clip of

@@ -28,14 +28,16 @@ QUOTA_HEADER = "x-ratelimit-limit-"  # of OpenAI-compatible endpoints
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What an endpoint allows one account; None: no limit.
-
-    `search`: find the actual limits by trying, below the configured ones.
-    """
+    """What an endpoint allows one account; None: no limit."""
 
     requests_per_minute: float | None = None
+    """Ceiling for the whole cluster; null: what the endpoint's headers say, or what it
+    accepts."""
     tokens_per_minute: float | None = None
+    """Ceiling for the whole cluster, input and output; null: as above."""
     search: bool = True
+    """Find by trying how much the endpoint accepts; false: use the ceilings alone (it refuses
+    calls at random)."""
 
     def __post_init__(self) -> None:
         for name in ("requests_per_minute", "tokens_per_minute"):

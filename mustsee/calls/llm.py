@@ -64,24 +64,24 @@ class VideoClip:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoInput:
-    """The videos that a model takes.
-
-    `max_seconds`, `max_mb`, `max_parts`: seconds, megabytes (of files, before base64 adds a third)
-    and clips of one request.
-    `fps`, `longest`: frames per second and pixels of the longer side, where a clip is re-encoded.
-    `tokens`: tokens of a second of video, for the estimate; None: by the rule of its family.
-    `address`: prefix under which the endpoint finds videos by file name; None: they are sent.
-    `part`: the endpoint's name for a video in a message.
-    """
+    """The videos that a model takes."""
 
     max_seconds: float = 3300.0
+    """Seconds of video in one request; more is shown as frames (Gemini: 1 million tokens)."""
     max_mb: float = 14.0
+    """MB of video in one request, before base64 adds a third (Gemini: 20 MB in all)."""
     max_parts: int = 8
+    """Clips in one request (vLLM: --limit-mm-per-prompt)."""
     fps: float = 2.0
+    """Frame rate of clips that must be encoded, frames per second."""
     longest: int = 512
+    """Longer side of such a clip, pixels."""
     tokens: float | None = hardware(None)
+    """Tokens per second of video, for the estimate; null: by the rule of the model's family."""
     address: str | None = None
+    """Base URL where the endpoint finds the videos by their file names; null: they are sent."""
     part: Literal["video_url", "image_url"] = "video_url"
+    """Endpoint's name for a video in a message: video_url, image_url."""
 
     def __post_init__(self) -> None:
         for name in ("max_seconds", "max_mb", "max_parts", "fps", "longest"):
@@ -138,15 +138,14 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """Settings of decoding.
-
-    `top_logprobs`: alternatives per output token whose log-probabilities are requested.
-    """
+    """Settings of decoding."""
 
     temperature: float = 0.0
     top_p: float = 1.0
     max_tokens: int = 4096
+    """Output tokens of one reply."""
     top_logprobs: int = 0
+    """Alternatives per output token whose log-probabilities are requested."""
 
 
 @dataclass(frozen=True, kw_only=True)

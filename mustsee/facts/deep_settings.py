@@ -14,30 +14,33 @@ LEAST_CLAIMS = 6  # of a part of a long video; fewer make no thread
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimRules:
-    """How claims are listed and verified.
-
-    `overview`: frames for the writer, of a part of the video; of one longer than `part_seconds` it
-    sees parts, and then the whole. `facts`: shown at once, at most. `words`: of the transcript.
-    `claims`: listed at once, at most; `of_video`: of a whole video, of which each of its parts
-    gives as many; `altered`: versions of each. `look`: frames of the moments
-    of some claims for the verifier; `whole`: of the whole video, for claims that something never
-    happens. `together`: claims that one look judges, at most. `spoken_margin`: seconds around the
-    moments of which lines are shown.
-    """
+    """How claims are listed and verified."""
 
     overview: Condition = field(default_factory=lambda: Condition(condition="evidence", frames=64))
+    """Frames of the video, or of a part of a long one, for the writer."""
     part_seconds: float = 300.0
+    """Seconds of a part of a longer video; the writer is shown each part, and then the
+    whole."""
     facts: int = 240
+    """Facts that the writer is shown at once, at most."""
     words: int = 3000
+    """Words of the transcript that it is shown at once, at most."""
     claims: int = 40
+    """Claims that it lists at once, at most."""
     of_video: int = 300
+    """Claims of a whole video, about; each part of a long one gives as many."""
     altered: int = 2
+    """Altered versions of each claim."""
     look: Condition = field(
-        default_factory=lambda: Condition(condition="evidence", fps=1.0, least=2, most=48)
+        default_factory=lambda: Condition(condition="evidence", fps=1.0, least=2, most=64)
     )
+    """Frames of the moments of some claims for the verifier."""
     whole: Condition = field(default_factory=lambda: Condition(condition="whole", frames=64))
+    """Frames of the whole video, for claims that something never happens."""
     together: int = 8
+    """Claims that one look judges, at most."""
     spoken_margin: float = 2.0
+    """Seconds around their moments of which lines are shown."""
 
     def __post_init__(self) -> None:
         for name in ("part_seconds", "facts", "claims", "of_video", "altered", "together"):
@@ -53,26 +56,27 @@ class ClaimRules:
 
 @dataclass(frozen=True, kw_only=True)
 class PointRules:
-    """How open questions are written and examined.
-
-    `spare`: how many times as many as are wanted are written. `least`, `most`: points of a
-    question; `least` of them must be left after the exams. `seconds`: of video, in sum, that the
-    points left must span; in a video of less than eight times that, `seconds` may lie between the
-    first and the last. `of_claim`: questions that one claim is a point of, at most.
-    `contradictions`: of a question, at most. `see`: frames of the evidence for the verifier, who
-    answers `together` questions at once.
-    """
+    """How open questions are written and examined."""
 
     spare: float = 1.25
+    """Times as many as are wanted are written; those that the exams leave too few points go."""
     least: int = 4
+    """Points of a question, and of those that the exams leave, at least."""
     most: int = 8
+    """Points of a question, at most."""
     seconds: float = 30.0
+    """Seconds of video, in sum, that the points left must span; in a video of less than four
+    minutes, that may lie between the first and the last."""
     of_claim: int = 2
+    """Questions that one claim is a point of, at most."""
     contradictions: int = 5
+    """Wrong statements of a question, at most."""
     see: Condition = field(
         default_factory=lambda: Condition(condition="evidence", fps=1.0, least=2, most=64)
     )
+    """Frames of the evidence for the verifier, who answers."""
     together: int = 4
+    """Questions that it answers at once."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most:
@@ -114,26 +118,29 @@ class ChoiceRules:
 
 @dataclass(frozen=True, kw_only=True)
 class DeepRules:
-    """What is asked with a model, and not by rules. `choices`: questions whose options are claims;
-    null: none.
-
-    `questions`: of a video, at most, of all kinds: one for every `seconds_each` seconds, and at
-    least `least_questions`. `open_share`: share of open questions with points; the others are
-    composed. `text_share`: share of questions about words on the screen, at most. `unwanted`: forms
-    that are left out. `wording`: composed questions worded at once; 0: they keep the words of their
-    forms.
-    """
+    """What is asked with a model, and not by rules."""
 
     claims: ClaimRules = field(default_factory=ClaimRules)
+    """Statements on how facts hang together, each verified among altered versions of itself."""
     points: PointRules = field(default_factory=PointRules)
+    """Open questions, graded by verified statements."""
     choices: ChoiceRules | None = None
+    """Questions whose options are claims; null: none."""
     questions: int = 90
+    """Questions of a video of all kinds, at most."""
     least_questions: int = 12
+    """Questions of a short video, at most."""
     seconds_each: float = 10.0
+    """Seconds of a video for each question, between these two."""
     open_share: float = 1.0
+    """Share of open questions with points; the others are composed."""
     text_share: float = 0.1
+    """Share of questions about words on the screen, at most."""
     unwanted: tuple[str, ...] = ("count", "quarter_first", "quarter_last")
+    """Forms that are left out of composed questions."""
     wording: int = 12
+    """Composed questions that are worded and read back in one request; 0: they keep the words
+    of their forms."""
 
     def __post_init__(self) -> None:
         for name in ("open_share", "text_share"):

@@ -22,17 +22,19 @@ MAX_DISTANCE = 0.1  # of moments that look alike: root mean square of their mean
 
 @dataclass(frozen=True, kw_only=True)
 class MomentRules:
-    """How a video is cut. `seconds`: of a moment, about; less in a short video, which has
-    `LEAST_MOMENTS` of at least `SHORTEST_S`, about. A shot of more than one and a half times that
-    is divided, and shots of less than half of it are joined. `window`: moments that a writer is
-    shown at once. `windows`: of a video, of which facts are listed, at most; of a longer one those
-    where most goes on. `overview_seconds`: of a part of such a video that gets its own overview.
-    """
+    """How a video is cut."""
 
     seconds: float = 6.0
+    """Length of a moment, about, or a fourteenth of a short video; its borders are cuts where
+    shots allow it."""
     window: int = 5
+    """Moments that the writer is shown at once."""
     windows: int = 60
+    """Windows of a video, at most; of a longer one those where people and places come again,
+    the picture or the words change, and some of every stretch."""
     overview_seconds: float = 600.0
+    """Length of a part of such a longer video, seconds, about; each part gets an overview of
+    its own."""
 
     def __post_init__(self) -> None:
         for name in ("seconds", "window", "windows", "overview_seconds"):

@@ -37,36 +37,47 @@ DRAFTS_MORE_FAR = 0.25  # added to `far_share` for drafts: fewer of the far ones
 
 @dataclass(frozen=True, kw_only=True)
 class SelectRules:
-    """`questions`: of a video, at most: one for every `seconds_each` seconds, and at least
-    `least_questions`. `options`: of a question; `least_options`: of a small set. `first`: share of
-    the questions in which the guesser may rank the truth first. `matched`: answers of a set that it
-    may find, in an exam or as the best matching of its rankings. `of_fact`: questions on one fact,
-    at most; `of_answer`: with one answer, but for orders and numbers; `of_pair`: that relate one
-    pair of facts; `of_form`: of one form, as a share. `order_share`: of those that ask for an
-    order, at most, or `MIN_ORDERS`.
-    `far_share`: of the questions that join moments `far` seconds apart. Of a video twice as long as
-    that, near ones beyond `near_least` questions are left out until it holds.
-    `single_share`: of those that need one moment only, at most. `beside_share`: of those that ask
-    what is seen beside something (`BESIDE_FORMS`), at most, or `MIN_BESIDE`.
-    """
+    """How composed questions are selected."""
 
     questions: int = 60
+    """Questions of a video, at most."""
     least_questions: int = 36
+    """Questions of a short video, at most."""
     seconds_each: float = 8.0
+    """Seconds of a video for each question, between these two."""
     options: int = 5
+    """Options of a question."""
     least_options: int = 4
+    """Options of a smaller set."""
     first: float = 0.05
+    """Share of the questions that the guesser may answer right; with none, what seems least
+    likely would be right."""
     matched: int = 1
+    """Questions of a set that the guesser may answer right."""
     of_fact: int = 5
+    """Questions on one fact, at most."""
     of_answer: int = 2
+    """Questions with one answer, at most, but for orders and numbers; what is an answer again
+    and again is guessed."""
     of_pair: int = 1
+    """Questions that join one pair of facts, at most; of two, one would tell the other's
+    answer."""
     of_form: float = 0.25
+    """Questions of one form, as a share of all."""
     order_share: float = 0.1
+    """Share of the questions that ask for an order, at most; two in any case."""
     far: float = 60.0
+    """Seconds from which moments lie far apart."""
     far_share: float = 0.5
+    """Share of the questions that join such moments, if there are enough."""
     near_least: int = 30
+    """Questions of a longer video that stay however few of them are far; beyond these, near
+    ones are left out until `far_share` holds."""
     single_share: float = 0.25
+    """Share of the questions that need one moment only, at most."""
     beside_share: float = 0.2
+    """Share of the questions that ask what is seen beside something (where, with, holds, state,
+    both, but_not), at most; guessers know what goes together."""
 
     def __post_init__(self) -> None:
         if not 3 <= self.least_options <= self.options <= 10:

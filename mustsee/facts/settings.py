@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from mustsee.errors import UserError
 from mustsee.facts.deep_settings import DeepRules
+from mustsee.facts.forms.default import DEFAULT_FORMS
 from mustsee.facts.mix import ALL, EACH, SHARE, Skill, allot, read_levels, read_mix, spread_over
 from mustsee.facts.moments import MomentRules
 from mustsee.facts.select import SelectRules
@@ -20,21 +21,7 @@ MODEL_KINDS = ("event", "place", "person", "object", "state", "cause")  # asked 
 
 @dataclass(frozen=True, kw_only=True)
 class FactSettings:
-    """`kinds`: that the writer lists. `each`: facts that it lists for a moment it is shown, on
-    average. `overview`: frames of the whole video, in which it names at most `names` people and
-    places beforehand. `texts`: on-screen texts that begin in one moment, at most. `extract`,
-    `look`: frames of a window, and of a moment; `closer`: of a second look at what the first
-    leaves open; null: there is none; `closer_from`: open entries that are worth one. `phrases`:
-    judged in one look, at most; `looks`: at one moment, at most. `search`: moments searched for
-    each fact besides its own. `forms`: of questions, by name; null turns one off. `drafts`:
-    times as many questions as are wanted, of which the guesser answers `together` in one request;
-    `exams`: that it sits, at most. `open`: also ask without options where a form can. `deep`: what
-    is asked of the whole video with a model, beside the composed questions; null: nothing. `mix`:
-    skills of its open questions with their shares or numbers; null: all alike. `mix_counts`: what
-    these are: `share`, questions of each `video`, or of `all` videos together. `reach`: seconds of
-    video, in sum, with the share of the open questions that need as much. `quotas`: numbers of
-    questions by video and skill; the job sets them for `all`.
-    """
+    """How facts are listed, verified and asked about."""
 
     version: ClassVar[str] = "23"
     reads: ClassVar[tuple[str, ...]] = (
@@ -54,35 +41,66 @@ class FactSettings:
     area: ClassVar[str] = "facts"  # folder of the prompts
 
     moments: MomentRules = field(default_factory=MomentRules)
+    """The stretches that a look judges."""
     kinds: tuple[str, ...] = MODEL_KINDS
+    """Kinds of facts that the writer lists; texts and lines need no model."""
     each: float = 3.0
+    """Facts that the writer lists for each moment shown, at most."""
     overview: Condition = field(default_factory=lambda: Condition(condition="evidence", frames=32))
+    """Frames of the whole video for the writer, who names its people and places."""
     names: int = 16
+    """People and places that the writer names beforehand, at most."""
     extract: Condition = field(
         default_factory=lambda: Condition(condition="evidence", fps=1.0, least=8, most=40)
     )
+    """Frames of a window for the writer."""
     look: Condition = field(
         default_factory=lambda: Condition(condition="evidence", fps=1.0, least=4, most=12)
     )
+    """Frames of a moment for the verifier."""
     texts: int = 2
+    """Texts on the screen that begin in one moment, at most; the longest ones."""
     closer: Condition | None = field(
         default_factory=lambda: Condition(condition="evidence", fps=2.0, least=8, most=20)
     )
+    """Frames of a second look at what the first leaves open or finds unclaimed; null: none."""
     closer_from: int = 6
+    """Entries of a moment that the first look leaves open from which it gets a second look."""
     phrases: int = 110
+    """Facts that one look judges, at most."""
     looks: int = 1
+    """Looks at one moment, at most."""
     search: int = 4
-    forms: Mapping[str, QuestionForm | None]
+    """Moments that are searched for each fact besides its own, by words and looks."""
+    forms: Mapping[str, QuestionForm | None] = field(default_factory=lambda: dict(DEFAULT_FORMS))
+    """Forms of questions by name; NAME=null turns one off."""
     drafts: int = 8
+    """Times as many questions as are wanted are drafted; those that the guesser answers right
+    go."""
     together: int = 20
+    """Questions of a video that the guesser answers in one request."""
     exams: int = 4
+    """Times that the guesser answers, at most; it must fail at a question twice, and one that
+    it answers right gets other options."""
     select: SelectRules = field(default_factory=SelectRules)
+    """Rules that select questions, by what the guesser answers."""
     open: bool = False
+    """Ask also without options, where a form can."""
     deep: DeepRules | None = field(default_factory=DeepRules)
+    """With a model: open questions on claims, composed ones in natural words; null: composed
+    ones alone, in the words of their forms."""
     mix: Mapping[str, Any] | None = None
+    """Skills of the open questions with their shares, {cause: 2, goal: 1}; your own as {"who
+    knows what": {share: 1, definition: WORDS}}; null: ten skills alike."""
     mix_counts: str = SHARE
+    """What the numbers of mix are: share, video (questions of each video), all (questions of
+    all videos of the run, spread evenly over them)."""
     reach: Mapping[Any, float] | None = field(default_factory=lambda: {30: 0.5})
+    """Seconds of video that one must see, in sum, with the share of the open questions that
+    need as much, at least; whole: SHARE for those that reach over three quarters of the
+    video."""
     quotas: Mapping[str, Mapping[str, int]] | None = None
+    """Numbers of questions by video and skill; the job sets them for `all`."""
     seed: int = 0
 
     def __post_init__(self) -> None:

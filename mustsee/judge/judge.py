@@ -346,16 +346,19 @@ class JudgeConfig:
     """A configured judge: an engine and the path of its threshold record.
 
     Without a `record`, `uncalibrated` must be true: the threshold is then one half, and the
-    judge's description says that it is uncalibrated. `points`: open questions that have points are
-    graded by these, and by another grader, in an evaluation.
+    judge's description says that it is uncalibrated.
     """
 
     engine: EngineConfig
     points: bool = False
+    """Open questions that have points are graded by these, and by another grader, in an
+    evaluation."""
     # The record's content counts in the store's key, with its hash of the weights: a judge that is
     # trained or calibrated again under the same name is another judge.
     record: str | None = keyed_by(lambda judge: judge.dump_record(), default=None)
+    """File with the threshold."""
     uncalibrated: bool = hardware(default=False)
+    """Accept a threshold of one half, as published."""
 
     def check(self, budget_usd: float | None) -> None:
         """Check before a run that the record exists. Raises UserError if it does not."""

@@ -36,13 +36,18 @@ class MiniTraining:
     """
 
     layers: int = 3
+    """Number of upper layers with adapters."""
     rank: int = 8
+    """Rank of the adapters."""
     epochs: int = 3
+    """Passes over the training set; of several the best by dev AUC is kept."""
     batch: int = 32
     rate: float = 1e-3
+    """Learning rate."""
     hidden: int = 64
     decay: float = 0.01
     dropout: float = 0.1
+    """Share of activations dropped in training."""
     easy: tuple[float, float] = (0.03, 0.985)
     easy_share: float = 0.25
     longest: int = 96

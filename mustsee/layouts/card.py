@@ -29,6 +29,7 @@ class Card:
 
     title: str = "A long-video question-answering dataset"
     licence: str = "other"
+    """Licence of the questions, by its Hugging Face name."""
     video_licence: str = "the rights stay with their owners"
     run: Mapping[str, Any] = field(default_factory=dict[str, Any])
     audit: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -28,13 +28,14 @@ QUALITY = 85  # JPEG quality, 0 to 100
 
 @dataclass(frozen=True, kw_only=True)
 class SheetRules:
-    """`most`: contact sheets of one prompt; 0: none. `cells`: frames of a sheet. `longest`: longer
-    side of a sheet in pixels.
-    """
+    """How contact sheets are made."""
 
     most: int = 4
+    """Sheets before each prompt of questions or decoys; 0: none."""
     cells: int = 12
+    """Frames of a sheet."""
     longest: int = 1536
+    """Longer side of a sheet, pixels."""
 
     def __post_init__(self) -> None:
         for name, least in (("most", 0), ("cells", 1), ("longest", 64)):

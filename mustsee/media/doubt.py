@@ -45,22 +45,23 @@ class RecognisedSpeech:
 
 @dataclass(frozen=True, kw_only=True)
 class DoubtThresholds:
-    """The thresholds below or above which recognised speech is rejected.
-
-    `compression`: ratio by which zlib may shorten a text before it counts as a loop. `unsure`: mean
-    log-probability below which a span is rejected. `no_speech`: probability of no speech above
-    which a span is rejected, unless its log-probability is at least `quiet`. `strange`: mean
-    log-probability of all spans within `around` seconds, below which a model that knows one
-    language is taken to hear another one. A span above `clear` is accepted even there.
-    """
+    """The thresholds below or above which recognised speech is rejected."""
 
     compression: float = 2.4
+    """Zlib compression ratio above which a text counts as a repeated phrase."""
     unsure: float = -1.0
+    """Mean log-probability below which a line is dropped."""
     no_speech: float = 0.6
+    """Probability of silence above which a line is dropped, unless it is surer than quiet."""
     quiet: float = -0.6
+    """Mean log-probability above which a line is kept in spite of no_speech."""
     strange: float = -0.8
+    """Mean log-probability of the surroundings below which the speech is not English (English-
+    only models)."""
     clear: float = -0.6
+    """Mean log-probability above which a line is kept in spite of strange."""
     around: float = 30.0
+    """Span over which strange is averaged, seconds."""
 
     def reason(self, span: RecognisedSpeech) -> str | None:
         """Return "loop", "no speech", "unsure", or None: why a span is rejected by itself."""

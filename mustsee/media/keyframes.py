@@ -35,18 +35,23 @@ class KeyframeRules:
     """How many keyframes are kept, from where, and how they are encoded.
 
     A segment is a shot, `every` seconds of a longer one, or less where the frame has changed by
-    `change` within it (mean difference of brightness and colour, in 8-bit levels; null: a change
-    begins no segment). Each segment gives `per_stretch` keyframes. If the video has more than
-    `most`, that many are kept, spread over it. `longest`: the longer side in pixels of the
-    JPEG's content, without black bars, which stay around it.
+    `change` within it (mean difference of brightness and colour, in 8-bit levels; null: a
+    change begins no segment). Each segment gives `per_stretch` keyframes. If the video has more
+    than `most`, that many are kept, spread over it.
     """
 
     per_stretch: int = 1
+    """Keyframes of each shot, or of each span of a long one."""
     every: float = 4.0
+    """Length of such a span, seconds."""
     change: float | None = 25.0
+    """Change of the image that begins a new span, 0-255; null: none does."""
     most: int = 240
+    """Keyframes of one video at most, spread evenly."""
     longest: int = 512
+    """Longer side of a keyframe without its black bars, pixels."""
     quality: int = 80
+    """JPEG quality, 1-100."""
 
 
 @dataclass(frozen=True)

@@ -85,21 +85,27 @@ class Detection:
 class ObjectRules:
     """How often objects are detected, and which are kept.
 
-    Both networks must give a thing the same name, at least the score `score` (0 to 1; `rare` for
-    names that are not in `common`), and boxes with an intersection over union of at least
-    `overlap`. Names in `without` are ignored. `every`: seconds between detections. `hold`: seconds
-    for which it stands that both agree on a thing that stays in its place, `refuse`: that they do
-    not.
+    Both networks must give a thing the same name, at least the score `score` (0 to 1; `rare`
+    for names that are not in `common`), and boxes with an intersection over union of at least
+    `overlap`. Names in `without` are ignored.
     """
 
     every: float = 1.0
+    """Seconds between detections."""
     score: float = 0.5
+    """Least score that both detectors give a thing named in `common`, 0-1."""
     rare: float = 0.65
+    """Least score of any other thing, 0-1."""
     overlap: float = 0.5
+    """Least intersection over union of the boxes of both, 0-1."""
     hold: float = 20.0
+    """Seconds for which it stands that both agree on a thing that stays in its place."""
     refuse: float = 12.0
+    """Seconds for which it stands that they do not."""
     common: tuple[str, ...] = (PERSON, "car", "chair", "bottle", "bed")
+    """Names that are right from `score` on."""
     without: tuple[str, ...] = ("cell phone", "remote", "tv", "laptop")
+    """Names that are ignored, as both detectors take other things for them."""
 
     def admits(self, detection: Detection) -> bool:
         """Whether a detection of one network may be kept."""

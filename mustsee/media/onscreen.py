@@ -68,9 +68,14 @@ class TextRules:
     """
 
     every: float = 8.0
+    """Seconds between searches of all places that changed; where letters appear, each
+    second."""
     longest: int = 640
+    """Longer side of the searched frame, pixels."""
     score: float = 0.92
+    """Least confidence of a line, 0-1."""
     shortest: int = 3
+    """Fewest letters and digits of a line."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,16 +54,18 @@ class ShotRules:
     rule: it changes the frame by `clear` and by 1.2 times that greatest change, and its loss is
     `MOST_GONE_SHARE`. For both, the share `LASTING_SHARE` of the change lasts for the next quarter
     second.
-
-    `fade_below`: mean brightness (0 to 255) up to which a frame counts as black; `dissolve`: least
-    total change of a gradual transition; null turns either off. `shortest`: seconds of a shot.
     """
 
     least: float = 4.5
+    """Least change at a cut: mean difference of brightness and colour, 0-255."""
     clear: float = 20.0
+    """Change from which a cut counts even among others nearly as great, 0-255."""
     fade_below: float | None = 12.0
+    """Mean brightness that counts as black, 0-255; null: no fades."""
     dissolve: float | None = 15.0
+    """Least change from end to end of a dissolve or a sweep, 0-255; null: neither."""
     shortest: float = 0.25
+    """Shortest shot, seconds."""
 
 
 @dataclass(frozen=True, slots=True)

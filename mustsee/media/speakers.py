@@ -19,19 +19,18 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True)
 class SpeakerRules:
-    """When a line's speaker is sure.
-
-    `similarity`: mean cosine of two clusters from which they are one speaker. `margin`: by how much
-    the mean cosine of a line to the other lines of its speaker must exceed that to every other
-    speaker's. `seconds`: least speech of a speaker. `shortest`: seconds below which a line has no
-    speaker. `longest`: seconds of a line that are listened to.
-    """
+    """When a line's speaker is sure."""
 
     similarity: float = 0.4
+    """Mean cosine of two clusters of voices from which they are one speaker."""
     margin: float = 0.2
+    """Least lead of a line's cosine to its speaker over that to any other."""
     seconds: float = 4.0
+    """Least speech of a speaker."""
     shortest: float = 1.0
+    """Seconds below which a line gets no speaker."""
     longest: float = 6.0
+    """Seconds of a line that are listened to, at most."""
 
 
 def name_speakers(

@@ -24,17 +24,16 @@ _MAX_GAP_S = 0.05  # seconds between two chunks that still count as one
 
 @dataclass(frozen=True, kw_only=True)
 class VoiceDetection:
-    """Settings of the voice activity detector (silero VAD).
-
-    `threshold`: probability above which there is speech; `silence`: seconds of silence that end an
-    utterance; `pad`: seconds added around an utterance; `longest`: seconds after which an utterance
-    is cut, in its last short pause if it has one.
-    """
+    """Settings of the voice activity detector (silero VAD)."""
 
     threshold: float = 0.5
+    """Probability above which sound counts as speech."""
     silence: float = 0.4
+    """Seconds of silence that end an utterance."""
     pad: float = 0.2
+    """Seconds kept around an utterance."""
     longest: float = 28.0
+    """Longest utterance, seconds; longer ones are split."""
 
 
 @dataclass(frozen=True)

@@ -323,9 +323,12 @@ class RatingForm:
     title: str
     rounds: tuple[Round, ...]
     rule: Literal["majority", "unanimous", "strictest"] = "majority"
+    """Keep each moment that most raters marked."""
     right: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Answers that make a question right; needing the video is a separate matter."""
     checks: tuple[Check, ...] = ()
     modality: str | None = None
+    """Field that defines the subset `mmh`."""
     dealt: bool = False
     videos: bool = False
     replies: bool = False

@@ -38,22 +38,24 @@ SOUND_RATES = (44_100, 48_000)
 
 @dataclass(frozen=True, kw_only=True)
 class CodingSettings:
-    """How a video is encoded.
-
-    `copy`: copy the groups that no cut goes through, where that is safe. `height`, `fps`: null for
-    the background's. `preset` and `quality` are x264's: "ultrafast" to "veryslow", and the constant
-    rate factor (lower is better). `sound_bitrate`: bits per second. `fade`: seconds of the sound's
-    cross-fade between two clips.
-    """
+    """How a video is encoded."""
 
     copy: bool = True
+    """Copy the uncut stretches of the background; false: encode all of it again."""
     height: int | None = None
+    """Height of the video, pixels; null: the background's."""
     fps: float | None = None
+    """Frames per second; null: the background's."""
     preset: str = "veryfast"
+    """X264 preset: ultrafast ... veryslow."""
     quality: int = 21
+    """X264 constant rate factor; lower is better."""
     sound_bitrate: int = 128_000
+    """Bit rate of the sound, bits per second."""
     fade: float = 0.03
+    """Crossfade of the sound between two spans, seconds."""
     threads: int = 0
+    """Threads of encoding and decoding in one worker; 0: all cores."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,35 +46,36 @@ OPEN_PROMPT = "filters/guess_open"  # for questions without options
 
 @dataclass(frozen=True, kw_only=True)
 class BlindGuess:
-    """A filter by guesses.
-
-    `name`: of the filter in verdicts and drop reasons. `prompt`: name of its prompt. `guesser`:
-    role of the model that guesses. `runs`, `min_failures`: how many, and how many of them must be
-    wrong for a question to pass. `question`: whether the prompt gets the question; without it, open
-    questions are not guessed.
-    `shuffle`: whether each run has its own order of the options; runs then differ without seeds.
-    `transcript`: whether the prompt gets the transcript, at most `max_words` of it; videos without
-    one are then passed over. `drops`: whether a question that does not pass is dropped; otherwise
-    it only stays out of the subset.
-    `all_runs`: whether runs go on after the vote is decided, for the sweep over thresholds.
-    `ranks`: whether the prompt asks for a ranking of all options, or for one letter. `together`:
-    questions of one video that a model guesses in one request (`guess_set`); each run has its own
-    requests, with other orders.
-    """
+    """A filter by guesses."""
 
     name: str
+    """Name in verdicts; the model sees the question and its options."""
     prompt: str
+    """Prompt for one letter and nothing else, as in the paper; filters/blind ranks all
+    options."""
     guesser: str = "guesser"
+    """Role of the model that guesses; it selected nothing."""
     runs: int = 3
+    """Runs with different seeds, each with other orders."""
     min_failures: int = 2
+    """Runs that must be wrong for a question to pass."""
     shuffle: bool = True
+    """Show the options in another order in each run."""
     question: bool = True
+    """Show the question."""
     transcript: bool = False
+    """Whether the prompt gets the transcript, at most `max_words` of it; videos without one are
+    then passed over."""
     max_words: int = 20_000
+    """Words of a longer transcript; the lines nearest to the question are shown."""
     drops: bool = True
+    """Drop questions that do not pass; false: they only stay out of the subset mma."""
     all_runs: bool = False
+    """Make every run; false: stop when the vote is decided."""
     ranks: bool = True
+    """Format of the prompt: true where it ranks all options, as filters/blind does."""
     together: int = 1
+    """Questions of a video in one request to a model; 1: each alone."""
 
     def __post_init__(self) -> None:
         if self.runs < 1:

@@ -27,18 +27,19 @@ SILENT = ("one_frame", "frames", "shuffled")  # conditions without the transcrip
 class Glimpse:
     """A filter by guesses of the verifier at what a condition shows: a question passes that it gets
     wrong, or whose answer it does not see there.
-
-    `name`: of the filter in verdicts and drop reasons. `sees`: what is shown of the whole video;
-    one of `SILENT`. `forms`: forms of questions that are asked (`Question.form`); null: all.
-    `together`: questions in one request. `drops`: whether a question that does not pass is dropped;
-    otherwise it only stays out of the subset.
     """
 
     name: str
+    """Name in verdicts; the verifier sees one frame, from the middle of the video."""
     sees: Condition = field(default_factory=lambda: Condition(condition="one_frame", frames=1))
+    """What is shown of the whole video; one of `SILENT`."""
     forms: Sequence[str] | None = None
+    """Forms of the questions that are asked; null: all."""
     together: int = 10
+    """Questions of a video in one request."""
     drops: bool = False
+    """Whether a question that does not pass is dropped; otherwise it only stays out of the
+    subset."""
 
     def __post_init__(self) -> None:
         if self.sees.condition not in SILENT or not self.sees.looks:

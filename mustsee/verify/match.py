@@ -29,21 +29,24 @@ RIGHT_IN_SET = "_right"  # suffix of the metric with the members of a question's
 class SetGuess:
     """A filter by one guess at each set of questions with a shared list of options.
 
-    `name`: of the filter in verdicts and drop reasons. `guesser`: role of the model that guesses.
-    `most`: members of a set matched right with which it still passes; a set all of whose members
-    are matched right never does. `transcript`: whether the guesser reads the transcript, at most
-    `max_words` of it; videos without one are then passed over. `drops`: whether the members of a
-    set that does not pass are dropped; otherwise they only stay out of the subset.
-
     Questions outside of sets, and single ones that are left of a set, are passed over.
     """
 
     name: str
+    """Name in verdicts; the model sees all questions of a set and their list of answers at
+    once."""
     guesser: str = "guesser"
+    """Role of the model that guesses."""
     most: int = 2
+    """Questions of a set matched right with which it passes; with more, none of the set is in
+    mma."""
     transcript: bool = False
+    """Whether the guesser reads the transcript, at most `max_words` of it; videos without one
+    are then passed over."""
     max_words: int = 20_000
     drops: bool = False
+    """Whether the members of a set that does not pass are dropped; otherwise they only stay out
+    of the subset."""
 
     def __post_init__(self) -> None:
         if self.most < 0:

@@ -64,32 +64,31 @@ class FailedWording:
 
 @dataclass(frozen=True, kw_only=True)
 class RepairRule:
-    """Settings of repair.
-
-    `rounds`: rewrites of one question, at most. `of`: names of the filters whose drops are
-    repaired; null: all. `see`: frames of the video that the writer is shown; `near`: frames of the
-    spans that the verifier named, and, as far as `near.most` reaches, of the evidence; null shows
-    none. Where only the wording is at fault, none are shown. `words`: of the transcript.
-    `far`: a question with a reach of at least `far` seconds keeps it. `kinds`: question
-    types that a repair may change a question to; if empty, the type stays. `narrator`: probability
-    from which a line of an audio description is the narrator's. `builds_options`: whether code
-    makes the wrong orders and combinations, as many as balance them; where the wording of these is
-    at fault, no model is asked.
-    """
+    """Settings of repair."""
 
     rounds: int = 2
+    """Rewrites of one question (the authors: 5)."""
     of: Sequence[str] | None = None
+    """Filters whose questions are repaired; null: all."""
     see: Condition | None = field(default_factory=lambda: Condition(frames=6, longest=768))
+    """Frames that the writer is shown; null: none, it reads the scene."""
     near: Condition | None = field(
         default_factory=lambda: Condition(
             condition="evidence", fps=0.5, least=2, most=10, longest=768
         )
     )
+    """Frames of the evidence that it is shown; null: none."""
     words: int = 20_000
+    """Words of the transcript that the writer is shown, at most."""
     far: float = 60.0
+    """Least distance of joined moments, seconds, from which a repair must keep them joined."""
     kinds: Sequence[str] = ()
+    """Question types that a repair may change a question to."""
     narrator: float = 0.5
+    """Least probability at which a line counts as the narrator's."""
     builds_options: bool = False
+    """Make wrong orders and combinations by code, 4 to 6 options; false: the model writes
+    them."""
     prompts: tuple[str, ...] = (PROMPT, "filters/_sight")
 
     def __post_init__(self) -> None:

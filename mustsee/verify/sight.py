@@ -90,24 +90,12 @@ MRFS_FRAMES = 16
 class Sight:
     """The filter `sight`.
 
-    `runs`: looks of which most decide, where the first is against the question.
-    `see`, `whole`, `near`: how the evidence, the rest of the video, and the stretches that are open
-    or were named are shown; `near.most` frames in one look. `candidates`: moments at most that are
-    looked at for a question of order, number or the whole video.
-    `needed`: whether the video is shown without the evidence first.
-    `drop_unneeded`: whether a question that does not need its evidence is dropped; null: only with
-    rules as verifier, whose questions are many and cheap.
-    `fewest`: whether the fewest frames of the video and of the evidence that suffice are searched
-    (`min_frames`, `min_seconds`; some thirty looks a question). `mrfs16` is `min_frames` of the
-    questions that at most 16 evenly spread frames suffice for (HERBench, 3.4, with this selector).
-    `drop_below_seconds`: a question that needs less video is dropped.
-    `sample`: share of a video's questions that are looked at, drawn by a hash of their ids, and at
-    least `least` of them; below 1 the others are passed over, and those that are looked at have
-    `metrics.sight_sampled`. Questions without options are all looked at: what else is true is known
-    of none.
+    `see`, `whole`, `near`: how the evidence, the rest of the video, and the stretches that are
+    open or were named are shown; `near.most` frames in one look.
     """
 
     runs: int = 3
+    """Looks of which most decide, where the first is against the question."""
     see: Condition = field(
         default_factory=lambda: Condition(
             condition="evidence", fps=1.0, least=4, most=16, longest=768, transcript=True
@@ -122,12 +110,21 @@ class Sight:
         )
     )
     candidates: int = 4
+    """Further moments shown for a question of order, number or the whole video; 0: none."""
     needed: bool = True
+    """Show the video without the evidence first: metrics.sight_needed."""
     drop_unneeded: bool | None = None
+    """Drop questions answered without their evidence; null: only where rules verify (verifier:
+    offline)."""
     fewest: bool = False
+    """Search for the fewest frames that suffice: metrics.min_frames, min_seconds (some thirty
+    calls)."""
     drop_below_seconds: float = 0.0
+    """Drop questions that less than this many seconds of video answer; needs fewest."""
     sample: float = 1.0
+    """Share of the questions that it verifies, drawn by their ids; 1: all."""
     least: int = 1
+    """Questions of each video that it verifies in any case."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.sample <= 1:

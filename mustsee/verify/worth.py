@@ -36,15 +36,16 @@ CHOICES = {"YES": 1.0, "NO": 0.0}
 
 @dataclass(frozen=True, kw_only=True)
 class WorthRules:
-    """How many questions are rated. `questions`: of each video, at most, drawn by their ids.
-    `together`: questions that the rater checks in one look; `see`: frames of their evidence.
-    """
+    """How many questions are rated."""
 
     questions: int = 8
+    """Questions of each video that are rated, at most, drawn by their ids."""
     together: int = 4
+    """Questions that the rater checks in one look."""
     see: Condition = field(
         default_factory=lambda: Condition(condition="evidence", fps=1.0, least=2, most=64)
     )
+    """Frames of their evidence."""
 
     def __post_init__(self) -> None:
         for name in ("questions", "together"):

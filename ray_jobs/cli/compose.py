@@ -35,6 +35,7 @@ from mustsee.errors import UserError, secrets_in
 from mustsee.store import in_folder
 from mustsee.tables import one_line_error
 from ray_jobs.cli import presets
+from ray_jobs.cli.class_defaults import add_defaults, fill, read_defaults
 
 OFF = "off:"  # before the group of a role that is null unless it is set
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -88,7 +89,7 @@ def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
             part = _role_part(name, role, job_roles[role], role_overrides, rest)
             OmegaConf.update(config, role, part, merge=False, force_add=True)
     if text is not None:
-        OmegaConf.update(config, "ask.settings.wish", text)
+        OmegaConf.update(config, "ask.settings.wish", text, force_add=True)
     return config
 
 
@@ -292,7 +293,26 @@ def compose_by_hydra(name: str, overrides: Sequence[str] = ()) -> DictConfig:
         readable(overrides),
         hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)),
     ):
+        return compose_with_class_keys(name, overrides)
+
+
+def compose_with_class_keys(name: str, overrides: Sequence[str]) -> DictConfig:
+    """The configuration as Hydra composes it, with the keys that an override sets and that a
+    choice leaves to its class.
+    """
+    inner = [o for o in overrides if "." in o.partition("=")[0].partition("@")[0]]
+    inner = [o for o in inner if not o.startswith("hydra.")]
+    if not inner:
         return hydra.compose(name, overrides=list(overrides))
+    chosen = hydra.compose(name, overrides=[o for o in overrides if o not in inner])
+    keys = [_existing(o.partition("=")[0]) for o in inner]
+    return hydra.compose(name, overrides=[*add_defaults(chosen, keys), *overrides])
+
+
+def _existing(key: str) -> str:
+    """The key that an override needs: of `+a.b`, which adds b, a."""
+    adds = key.startswith("+") and not key.startswith("++")
+    return key.lstrip("+~").rpartition(".")[0] if adds else key.lstrip("+~")
 
 
 def comments(name: str) -> dict[str, str]:
@@ -376,19 +396,29 @@ def _wrong_key(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:
     wrong, above = str(error.full_key), error.parent_node
     place, _, last = wrong.rpartition(".")
     given = next((o for o in overrides if o.lstrip("+~").startswith(wrong)), wrong)
-    having = [f"{place}={c}" for c in choices(place) if last in OmegaConf.load(_choice(place, c))]
+    having = [f"{place}={c}" for c in choices(place) if last in _keys_of_choice(place, c)]
     if having:
         others = f" (or {', '.join(having[1:])})" if having[1:] else ""
         return f"there is no key {wrong!r} (in {given!r}) in this {place}: add {having[0]}{others}"
     if wrong in RESUMING:
         return f"there is no key {wrong!r}, and none is needed: {RESUMES}"
-    keys = sorted(str(k) for k in above or () if str(k) not in HIDDEN and str(k)[0] != "_")
+    inside: Any = (
+        OmegaConf.to_container(above, resolve=False) if isinstance(above, DictConfig) else {}
+    )
+    names = map(str, {**inside, **read_defaults(inside)})
+    keys = sorted(name for name in names if name not in HIDDEN and name[0] != "_")
     dot, where = (f"{place}.", f"Keys in {place}, to which + adds one") if place else ("", "Keys")
     listed = ", ".join(keys if place else sorted({*keys, "experiment"})) or "none"
     near = _near(last, keys, dot)
     if near == "." and not place:
         near = _nested_hint(last, above)
     return f"there is no key {wrong!r} (in {given!r}){near} {where}: {listed}"
+
+
+def _keys_of_choice(group: str, option: str) -> set[str]:
+    """The keys of a choice: those in its file, and those of its class."""
+    keys: Any = OmegaConf.to_container(OmegaConf.load(_choice(group, option)), resolve=False)
+    return {*keys, *read_defaults(keys)}
 
 
 def _nested_hint(wrong: str, config: Any) -> str:
@@ -399,7 +429,7 @@ def _nested_hint(wrong: str, config: Any) -> str:
             yield f"{path}{key}"
             yield from walk(value, f"{path}{key}.")
 
-    paths = list(walk(OmegaConf.to_container(config, resolve=False), ""))
+    paths = list(walk(fill(OmegaConf.to_container(config, resolve=False)), ""))
     names = {path.rpartition(".")[2] for path in paths if path.partition(".")[0] not in HIDDEN}
     near = difflib.get_close_matches(wrong, sorted(names), n=1, cutoff=0.7)
     similar = [path for path in paths if path.rpartition(".")[2] in near]

@@ -33,6 +33,7 @@ from mustsee.store import in_folder
 from mustsee.text import printable
 from ray_jobs.cli import early, explain
 from ray_jobs.cli.build import build
+from ray_jobs.cli.class_defaults import fill
 from ray_jobs.cli.compose import CONF, compose, compose_job, readable, unknown_flag
 from ray_jobs.runtime.heartbeat import heartbeat
 
@@ -160,7 +161,8 @@ def _named(which: str, make: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _show(config: DictConfig, package: str | None, *, resolve: bool) -> None:
-    selected = OmegaConf.select(config, package) if package else config
+    filled = OmegaConf.create(fill(OmegaConf.to_container(config, resolve=False)))
+    selected = OmegaConf.select(filled, package) if package else filled
     if OmegaConf.is_config(selected):
         print(hide_secrets(OmegaConf.to_yaml(selected, resolve=resolve)), end="")
     else:
@@ -176,7 +178,7 @@ def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
         print(f"\nmustsee: {which}", file=sys.stderr, flush=True)
     try:
         if hasattr(job, "run"):
-            record: Any = OmegaConf.to_container(config)
+            record: Any = fill(OmegaConf.to_container(config))
             settings: Mapping[str, Any] = {k: v for k, v in record.items() if k != "job"}
             job = dataclasses.replace(job, run=dataclasses.replace(job.run, config=settings))
         return int(job() or 0)

@@ -10,9 +10,12 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from mustsee.errors import UserError
+from ray_jobs.cli.class_defaults import fill, read_comments, read_defaults
 from ray_jobs.cli.compose import CONF, choices, defaults, files, known_keys
 
 LINE = re.compile(r"^(?P<indent> *)(?P<key>\w+):(?P<rest>.*)$")
+MAX_SHOWN = 100  # characters of a node on one line
+MAX_DEPTH = 2  # of nodes inside the key whose keys are shown
 COMMENT = re.compile(r"\s#\s*(.*)$")
 
 
@@ -23,38 +26,64 @@ def nested_rows(
 
     Raises UserError for a key that does not exist, or that holds no others.
     """
-    node = OmegaConf.select(config, key)
     top = key.partition(".")[0]
-    if not OmegaConf.is_config(node):
+    node: Any = fill(OmegaConf.to_container(config, resolve=False))
+    for name in key.split("."):
+        node = node.get(name) if isinstance(node, dict) else None
+    if not isinstance(node, (dict, list)):
         known = ", ".join(sorted(known_keys(job)))
         raise UserError(f"--help {key}: no key of that name holds others. Keys: {known}")
-    comments = _comments(job, top, overrides)
-    plain: Any = OmegaConf.to_container(node, resolve=False)
-    yield from _rows(plain, key, comments)
+    yield from _rows(node, key, _comments(job, top, overrides))
 
 
-def _rows(node: Any, path: str, comments: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _rows(
+    node: Any, path: str, comments: Mapping[str, str], depth: int = 1
+) -> Iterator[tuple[str, str]]:
+    """The rows of a node, and of the nodes inside it; of those inside these, one row each."""
+    of_class = read_comments(node) if isinstance(node, dict) else {}
     for name, value in node.items() if isinstance(node, dict) else ():
         here = f"{path}.{name}"
         if name.startswith("_"):
             continue
-        if isinstance(value, dict) and any(c.startswith(f"{here}.") for c in comments):
-            if comments.get(here):
-                yield here, comments[here]
-            yield from _rows(value, here, comments)
+        comment = comments.get(here, _as_comment(of_class.get(name, "")))
+        holds = isinstance(value, dict) and (
+            "_target_" in value or any(c.startswith(f"{here}.") for c in comments)
+        )
+        if holds and depth < MAX_DEPTH:
+            if comment:
+                yield here, comment
+            yield from _rows(value, here, comments, depth + 1)
+        elif holds and (read_comments(value) or "_target_" not in value):
+            yield f"{here}={_short(value)}", f"{comment} (--help {here})".strip()
         else:
-            yield f"{here}={_short(value)}", comments.get(here, "")
+            yield f"{here}={_short(value)}", comment
+
+
+def _as_comment(text: str) -> str:
+    """The text behind a field of a class, written as a comment of conf/ is."""
+    first = text[:1] if text[1:2].isupper() else text[:1].lower()
+    return first + text[1:].removesuffix(".")
 
 
 def _short(value: Any) -> str:
     if isinstance(value, dict):
-        inner = ", ".join(f"{k}: {_short(v)}" for k, v in value.items() if str(k)[0] != "_")
-        return "{" + inner + "}" if inner else "on"
+        known = read_defaults(value)
+        shown = {
+            k: v for k, v in value.items() if str(k)[0] != "_" and not _is_default(known, k, v)
+        }
+        inner = ", ".join(f"{k}: {_short(v)}" for k, v in shown.items())
+        return "{" + inner + "}" if inner and len(inner) < MAX_SHOWN else "on"
     if isinstance(value, list):
         return "[" + ", ".join(map(_short, value)) + "]"
     if value is None:
         return "null"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_default(known: Mapping[str, Any], key: str, value: Any) -> bool:
+    return key in known and fill(known[key]) == value
 
 
 def _comments(job: str, top: str, overrides: Sequence[str]) -> dict[str, str]:

@@ -38,18 +38,17 @@ _SESSIONS = _PRIVATE / "ray"
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """The hardware of each stage (`conf/cluster/*.yaml`).
-
-    `shared`: groups of adjacent stages that share their workers; a worker has the larger of each
-    resource that the stages ask for.
-    `autoscales`: the cluster may grow, so stages that do not fit now only cause a warning.
-    `reserved`: resources to leave free, such as those of Serve replicas in the same cluster.
-    """
+    """The hardware of each stage (`conf/cluster/*.yaml`)."""
 
     stages: Mapping[str, Hardware]
+    """Resources of each stage; workers: a number, or {min, max}, scaled with the waiting
+    rows."""
     shared: Sequence[Sequence[str]] = ()
+    """Groups of consecutive stages that share their workers."""
     autoscales: bool = False
+    """Treat resources that do not fit yet as a warning: the launcher or KubeRay adds nodes."""
     reserved: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Resources to leave free, e.g. {GPU: 1} for a Serve replica of llm=serve."""
 
 
 def local_cores() -> int:

@@ -63,11 +63,13 @@ class NoTracker:
 
 @dataclass(frozen=True, kw_only=True)
 class Mlflow:
-    """MLflow. `uri`: the server or database; None: `MLFLOW_TRACKING_URI` or MLflow's default."""
+    """MLflow."""
 
     experiment: str
     uri: str | None = None
+    """Address of the tracking server or database; null: MLFLOW_TRACKING_URI."""
     name: str | None = None
+    """Name of the run; null: chosen by the tracker."""
 
     def check(self) -> None:
         need("log=mlflow", "mustsee[mlflow]", "mlflow")

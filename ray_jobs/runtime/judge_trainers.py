@@ -30,13 +30,11 @@ LICENCES = {
 
 @dataclass(frozen=True, kw_only=True)
 class MiniTrainer:
-    """Trains adapters and a head on MiniLM in this process.
-
-    `encoder`: a folder with MiniLM; None: the installed package.
-    """
+    """Trains adapters and a head on MiniLM in this process."""
 
     fit: MiniTraining
     encoder: str | None = None
+    """Folder with MiniLM; null: the installed package."""
 
     def __call__(
         self,
@@ -118,7 +116,9 @@ class GemTrainer:
 
     fit: GemFit
     workers: int = 1
+    """Processes, one GPU each."""
     gpu: bool = False
+    """Train on GPUs; false: on the CPU, for tiny models."""
 
     def __call__(
         self,

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import hydra
 import jsonschema
 import pytest
 import yaml
@@ -133,6 +134,7 @@ def demands(preset: str) -> list[ResourceDemand]:
     from ray_jobs.cli.launch import compose
 
     cluster = compose("neptune", [f"+experiment={preset}", "videos=x", "out=y"]).cluster
+    cluster = hydra.utils.instantiate(cluster, _convert_="all")
     stages = cluster.stages
     pipeline = ("probe", "look", "hear", "caption", "embed", "ask", "vet")
     stage_demands = [
@@ -141,9 +143,9 @@ def demands(preset: str) -> list[ResourceDemand]:
             key=name,
             count=most(stages[name].workers),
             resources={
-                resource: float(stages[name].get(key, 0))
+                resource: float(getattr(stages[name], key))
                 for resource, key in (("CPU", "cpus"), ("GPU", "gpus"), ("TPU", "tpus"))
-                if stages[name].get(key)
+                if getattr(stages[name], key)
             },
         )
         for name in pipeline

@@ -1,1 +1,1 @@
-"""Forms of questions, one module each. A form is named in `conf/ask/facts.yaml`."""
+"""Forms of questions, one module each. `default` names them."""

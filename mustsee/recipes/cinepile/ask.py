@@ -32,11 +32,7 @@ TAGS = (
 
 @dataclass(frozen=True, kw_only=True)
 class CinePileSettings:
-    """`shortlist`: number of templates that the model chooses for a scene; `pick`: minimum and
-    maximum of these that are drawn (the paper: 20, of which 5 or 6). `perceptual`, `temporal`:
-    number of hand-written kinds that are drawn. `each`: questions of one kind; the defaults give
-    about 32 for a clip. `threshold`: probability from which a line is the narrator's.
-    """
+    """How questions are asked by templates."""
 
     version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "scene", "duration")
@@ -44,11 +40,17 @@ class CinePileSettings:
 
     templates: tuple[Template, ...] = ()
     shortlist: int = 20
+    """Templates that fit a scene best (the paper: 20)."""
     pick: tuple[int, int] = (5, 6)
+    """Fewest and most templates drawn from the shortlist (the paper: 5 or 6)."""
     perceptual: int = 3
+    """Hand-written perceptual kinds drawn."""
     temporal: int = 2
+    """Hand-written temporal kinds drawn."""
     each: int = 3
+    """Questions of one kind; about 32 a clip in all."""
     threshold: float = 0.5
+    """Least probability at which a line counts as the narrator's."""
     seed: int = 0
 
     def of(self, kind: str) -> list[Template]:

@@ -47,6 +47,7 @@ class Fits:
 
     threshold: float = 0.5
     train: bool = False
+    """Drop questions with two fitting options from train, too."""
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         scene = format_lines(_lines_of(video, self.threshold))

@@ -35,10 +35,6 @@ from mustsee.verify.vetting import VettingContext, mark_unverified
 class Refine:
     """Marks questions that the role `guesser` guesses blind, and drops them from the test split.
     The role `reader` must answer a rewrite from the scene.
-
-    `most`: rotations that may be guessed right in a question that passes. `again`: retries of a
-    call whose reply cannot be parsed, each with another seed. `threshold`: probability from which a
-    line is the narrator's. Metrics: `weak`, of the original wording; `fixed`, of weak questions.
     """
 
     name: ClassVar[str] = "refine"
@@ -47,8 +43,11 @@ class Refine:
     reads: ClassVar[tuple[str, ...]] = ("scene",)
 
     most: int = 2
+    """Rotations of five that may be guessed right."""
     again: int = 2
+    """Repetitions of a failed call."""
     threshold: float = 0.5
+    """Least probability at which a line counts as the narrator's."""
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         if question.answer_index is None or len(question.options) < 2:

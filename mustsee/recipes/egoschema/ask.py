@@ -37,22 +37,25 @@ ANSWERS = ("egoschema/answers_plain", "egoschema/answers_near", "egoschema/answe
 
 @dataclass(frozen=True, kw_only=True)
 class EgoSchemaSettings:
-    """`chains` and `answer_prompts`: one of each is drawn for a clip, so that the set has not the
-    habits of one wording. `questions` and `wrong`: the paper's N and M. `length`: of decoys,
-    "similar", or "longer" as in the paper, by which a guesser finds the answer. `keywords`: words
-    and openings that drop a question.
-    """
+    """How questions are made of narrations."""
 
     version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "start", "lines", "captions")
     area: ClassVar[str] = "egoschema"
 
     chains: tuple[str, ...] = ("set_a",)
+    """Prompt chains, one drawn for each clip: set_a set_b one_shot n_shot three_call."""
     questions: int = 3
+    """Questions written for a clip: the paper's N."""
     wrong: int = 4
+    """Decoys of each question: the paper's M."""
     length: str = "similar"
+    """Length of the decoys: similar to the answer, or longer, as in the paper's prompts, which
+    gives answers away."""
     answer_prompts: tuple[str, ...] = ANSWERS
+    """Prompts for answers and decoys, one drawn for each clip."""
     keywords: Keywords | None = None
+    """Words that drop a question: the job's conf/keywords."""
     seed: int = 0
 
     def __post_init__(self) -> None:

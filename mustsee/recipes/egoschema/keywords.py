@@ -17,13 +17,13 @@ _CLAUSE = rf"(?!when\s+(?!(?:{_ASKING})\b))"
 
 @dataclass(frozen=True, kw_only=True)
 class Keywords:
-    """`words`: whole words, in any case, that no question or option may contain; a space or hyphen
-    in them also matches the other or none. `openings`: no question or part of one may begin with
-    these. "When" is an opening before a verb like "does" and at the end; else it begins a clause.
-    """
+    """A filter by words of the question."""
 
     words: tuple[str, ...] = ()
+    """Words forbidden in questions and options; the paper names the first three, the rest are
+    ours."""
     openings: tuple[str, ...] = ()
+    """Beginnings of questions that are forbidden."""
 
     @cached_property
     def _word(self) -> re.Pattern[str]:

@@ -25,24 +25,24 @@ _CLOCK = re.compile(r"(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:[.,]\d+)?)")
 
 @dataclass(frozen=True, kw_only=True)
 class NarrationColumns:
-    """The columns of a narration file.
-
-    `form`: "table"; "ego4d", which uses only `keep_unsure` and `narrator`; or "captions": the
-    `videos.parquet` of an earlier run, whose captions replace narrations. `time`, `end`: seconds or
-    clock times; without `end` a narration is a point in time. `subject`: word before every text
-    ("C" turns "open door" into "C open door"). `keep_unsure`: whether to keep narrations marked as
-    unsure. `narrator`: pass to take, "narration_pass_1" or "narration_pass_2"; "longest" takes the
-    one with more narrations in each video. One pass alone describes no action twice.
-    """
+    """The columns of a narration file."""
 
     form: str = "table"
+    """Format of the file; ego4d: the nested JSON of Ego4D."""
     video: str = "video_id"
+    """Column with the video id."""
     time: str = "time"
+    """Column with the start of the action, clock time."""
     text: str = "text"
+    """Column with the narration."""
     end: str | None = None
+    """Column with the end of the action, clock time."""
     subject: str = ""
+    """Text put before each narration: EPIC says "open door", the prompts say who did it."""
     keep_unsure: bool = False
+    """Keep narrations that their narrator marked #unsure."""
     narrator: str = "longest"
+    """Pass that is read: longest, narration_pass_1, narration_pass_2."""
 
 
 @dataclass(frozen=True, kw_only=True)

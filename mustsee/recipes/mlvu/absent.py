@@ -22,13 +22,14 @@ VERDICTS = ("YES", "NO", "UNCLEAR")
 
 @dataclass(frozen=True, kw_only=True)
 class AbsenceLook:
-    """`every`: seconds between frames of the background; `together`: frames in one request;
-    `longest`: pixels of a frame's longer side.
-    """
+    """How a needle is made sure of as absent."""
 
     every: float = 10.0
+    """Distance between the frames that it is shown, seconds."""
     together: int = 24
+    """Frames in one request."""
     longest: int = 512
+    """Longer side of these frames, pixels."""
 
 
 async def search_background(

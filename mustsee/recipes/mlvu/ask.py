@@ -70,6 +70,7 @@ class Order:
 
     making: SynthesisSettings = field(default_factory=SynthesisSettings)
     actions: int = 4
+    """Different actions in each video."""
     arrow: str = " --> "
     name: str = "order"
 
@@ -108,6 +109,7 @@ class Events:
 
     making: SynthesisSettings = field(default_factory=SynthesisSettings)
     events: int = 4
+    """Events of one source in each video."""
     arrow: str = "->"
     name: str = "order"
 
@@ -175,13 +177,13 @@ COUNT_QUESTIONS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """Inserts 1 to `most` different clips of one action, and asks for their number (MLVU, F.9).
-    `distractors`: clips of other actions in each video.
-    """
+    """Inserts 1 to `most` different clips of one action, and asks for their number (MLVU, F.9)."""
 
     making: SynthesisSettings = field(default_factory=SynthesisSettings)
     most: int = 5
+    """Clips of the action, at most; at least 1."""
     distractors: int = 0
+    """Clips of other actions in each video."""
     name: str = "count"
 
     def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
@@ -226,14 +228,16 @@ class Count:
 
 @dataclass(frozen=True, kw_only=True)
 class NeedleSettings:
-    """`most`: questions on one needle (the paper: 1 to 3); `options`: options of each."""
+    """How needles are asked about."""
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "segments", "questions", "tags")
     area: ClassVar[str] = "mlvu"
 
     most: int = 3
+    """Questions about one needle, at most."""
     options: int = 4
+    """Options of each question."""
     seed: int = 0
 
 

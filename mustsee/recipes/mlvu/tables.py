@@ -110,13 +110,13 @@ ANOMALY_QUESTIONS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Anomaly:
-    """Anomaly recognition from a table of labels (MLVU, F.2). `least`: seconds of the shortest
-    video that gets a question; `labels`: options.
-    """
+    """Anomaly recognition from a table of labels (MLVU, F.2)."""
 
     options: int = 4
     least: float = 180.0
+    """Shortest video, seconds; shorter ones are left out."""
     labels: Sequence[str] = ANOMALIES
+    """Options."""
     questions: Sequence[str] = field(default=ANOMALY_QUESTIONS)
     seed: int = 0
 

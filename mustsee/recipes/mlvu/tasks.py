@@ -165,7 +165,9 @@ class Ladder:
     questions: str | None
     videos: str | None
     annotations: str | None = None
+    """Filled-in forms; a summary marks the seconds that it covers (start, end)."""
     lengths: Sequence[float] = ladder.LENGTHS
+    """Lengths of the cuts, seconds."""
     options: int = 4
     seed: int = 0
 

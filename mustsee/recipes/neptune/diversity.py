@@ -49,18 +49,20 @@ class DiversityChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class Diversity:
-    """`size`: videos to keep; null: all. `clusters`: number of clusters; null: the square root of
-    half the videos. `boost`: 1 keeps the distribution, 0 makes it even. `strata`: further columns
-    of the input table. `pool`: videos drawn with the boost, of which `size` are then drawn
-    uniformly (Neptune: 100,000); null: `size`.
-    """
+    """How a diverse sample is drawn."""
 
     size: int | None = None
+    """Number of videos to keep; null: all."""
     clusters: int | None = None
+    """Number of clusters; null: the square root of half the videos."""
     boost: float = 0.5
+    """Balance over clusters: 1 keeps their distribution, 0 makes it even."""
     strata: tuple[str, ...] = field(default=())
+    """Further columns of the input table that define the cells of the sample."""
     pool: int | None = None
+    """Videos drawn first with the boost, of which size are then drawn uniformly; null: size."""
     seed: int = 0
+    """Seed of the sample."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.boost <= 1:

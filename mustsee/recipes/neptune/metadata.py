@@ -11,15 +11,20 @@ from mustsee.records import Video
 
 @dataclass(frozen=True, kw_only=True)
 class MetadataFilter:
-    """Three rules, each for videos that have its column. `min_days`: age in days at `today`, an ISO
-    date; null: any age. Case of tags does not matter. Raises UserError if `today` is not a date.
+    """Three rules, each for videos that have its column. Raises UserError if `today` is not a
+    date.
     """
 
     after: str = "probe"
+    """Stage after which the filter runs."""
     min_views: int | None = 100
+    """Least number of views; null: any."""
     min_days: int | None = 90
+    """Least age since publication, days; null: any."""
     today: str | None = None
+    """Date from which the age is counted, ISO date."""
     unsafe_tags: tuple[str, ...] = ("racy", "mature", "controversial")
+    """Tags that drop a video."""
 
     def __post_init__(self) -> None:
         if self.today is not None and _day(self.today) is None:

@@ -12,27 +12,7 @@ from mustsee.verify.conditions.seen import Condition
 
 @dataclass(frozen=True, kw_only=True)
 class NeptuneSettings:
-    """`questions`: number for each part of the script; a long part has one for every `words_each`
-    words. `decoys`: wrong answers of a question; orders and
-    combinations have as many as balance them. `max_words`: words of the video's content in one
-    prompt; a longer video has several parts. `overview`: whether a video in several parts also gets
-    questions on the whole. `unit_seconds`: longest unit; longer shots are divided.
-
-    `apart_share`: share of the questions on a part of several scenes that must join spans in
-    different scenes. Their gap is at least `apart_seconds`, or `apart_of_part` of the part's
-    length if that is less. If there are too few, the model is asked once for more.
-
-    `spare`: times as many questions are asked of a model, so that `vet` can leave out those that
-    are guessed from their words.
-
-    `dense_words`: words of the longest dense caption; 0: none is written, and the sentences on a
-    segment's shots stand for it. `support_words`: words of the longest visual support of a dense
-    caption (C.2.2: 200), which the prompts for questions and decoys show beside it; 0: none is
-    written. `sheets`: contact sheets of a part's keyframes, for a writer that takes images.
-
-    `tweaks`: ask for decoys that change a detail of the right answer, mislead or reorder (C.2.4),
-    of orders and combinations, too; code makes none of them.
-    """
+    """How a script and its questions are written."""
 
     version: ClassVar[str] = "7"
     reads: ClassVar[tuple[str, ...]] = (
@@ -46,19 +26,38 @@ class NeptuneSettings:
     area: ClassVar[str] = "neptune"  # folder of the prompts
 
     questions: int = 12
+    """Questions asked for in each part of a video's script."""
     spare: float = 2.5
+    """Times as many are asked of a model, so that those guessed from their words can be left
+    out; 1: none."""
     decoys: int = 4
+    """Decoys of each question; 3 to 5 where code makes orders or combinations."""
     words_each: int = 500
+    """Words per question in a part of many words."""
     max_words: int = 40_000
+    """Words of the video's content in one prompt; longer videos are processed in parts."""
     overview: bool = True
+    """Ask about the whole, too, of a video in several parts."""
     unit_seconds: float = 30.0
+    """Longest unit of a shot, seconds; longer shots are split."""
     apart_seconds: float = 60.0
+    """Least distance of these moments, seconds; where too few questions have it, more are asked
+    for once."""
     apart_of_part: float = 0.25
+    """Least distance in a short video, as a share of its length, in place of apart_seconds."""
     apart_share: float = 0.5
+    """Share of a part's questions that must join moments of different scenes."""
     dense_words: int = 0
+    """Words of the longest dense caption (+experiment=paper: 300), one call per scene; 0: the
+    sentences on its shots stand for it."""
     support_words: int = 0
+    """Words of the longest visual support of a dense caption (the paper: 200), one call per
+    scene; 0: none."""
     sheets: SheetRules = field(default_factory=SheetRules)
+    """Contact sheets: grids of keyframes with their times, for a writer that takes images."""
     tweaks: bool = False
+    """Decoys that change a detail of the answer, mislead or reorder, as in the paper; true:
+    code makes no orders or combinations."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -89,35 +88,40 @@ class NeptuneSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WholeSettings:
-    """Settings of the writer that sees the video itself (`mustsee.recipes.neptune.whole`).
-
-    `prompt`: name of the prompt; `neptune/script` is what a short script sends.
-    `questions`: number for a video; a longer one has one for every `seconds_each`, at most `most`;
-    `spare`: as in `NeptuneSettings`. `see`: frames that are shown to a model that does not take the
-    video itself, or not all of it. `max_words`: words of transcript and on-screen text; a video
-    with more needs `ask=neptune`.
-    `apart_share`, `apart_seconds`, `apart_of_part`: as in `NeptuneSettings`. `wish`: what users
-    want to be asked, in their words. `unit_seconds`: length of the spans in which transcript and
-    on-screen text are listed.
-    """
+    """Settings of the writer that sees the video itself (`mustsee.recipes.neptune.whole`)."""
 
     version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = (*NeptuneSettings.reads, "digest", "start", "end")
     area: ClassVar[str] = "neptune"
 
     prompt: str = "neptune/whole"
+    """What the model is asked: neptune/whole, or neptune/script (a short script's words,
+    ask=script)."""
     questions: int = 12
+    """Questions asked for in a video."""
     spare: float = 2.5
+    """Times as many are asked of a model, so that those guessed from their words can be left
+    out; 1: none."""
     seconds_each: float = 60.0
+    """Seconds per question in a longer video."""
     most: int = 40
+    """Questions of one video, at most."""
     decoys: int = 4
+    """Decoys of each question; 3 to 5 where code makes orders or combinations."""
     see: Condition = field(default_factory=lambda: Condition(fps=0.5, most=128, transcript=True))
+    """Content shown where the model takes no videos, or less than this one."""
     max_words: int = 100_000
+    """Words of transcript and on-screen text, at most; a video with more is for ask=neptune."""
     unit_seconds: float = 30.0
+    """Length of the spans in which these are listed, seconds."""
     apart_seconds: float = 60.0
+    """Least distance of these moments, seconds."""
     apart_of_part: float = 0.25
+    """Least distance in a short video, as a share of its length, in place of apart_seconds."""
     apart_share: float = 0.5
+    """Share of the questions that must join moments."""
     wish: str | None = None
+    """What to ask, in your words; null: what the paper asks for."""
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -14,13 +14,13 @@ from mustsee.records import Video
 class Static:
     """Similar frames form a cluster. A video is static if its largest cluster holds at least
     `share` of the frames: the rest are a fade or a title. At 1.0 it must be the only cluster.
-    `apart`: difference between frames of two clusters (see `mustsee.media.descriptors.clusters`).
-    A video without frames is kept.
     """
 
     after: str = "look"
     apart: float = 0.025
+    """Distance of frame descriptors (root mean square, 0-1) that separates clusters."""
     share: float = 0.95
+    """Share of the frames in the largest cluster from which a video is dropped as static."""
 
     def __call__(self, video: Video) -> str | None:
         """Return a reason to drop the video, or null."""

@@ -16,7 +16,10 @@ class TalkingHead:
 
     after: str = "hear"
     height: float = 0.2
+    """Height of a frontal face, as a share of the frame, above which the frame counts as a
+    talking head while something is said."""
     share: float = 0.3
+    """Share of such frames above which a video is dropped."""
 
     def __call__(self, video: Video) -> str | None:
         """Return a reason to drop the video, or null."""

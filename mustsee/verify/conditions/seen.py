@@ -37,26 +37,31 @@ MAX_CUT_SHARE = 0.4  # of a video that is cut out, so that the control has room 
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """The part of a video that a model is shown.
-
-    `frames`: number of frames, one from each of as many equal intervals of what `condition` shows;
-    or `fps`: frames per second of it, at least `least` of each span and at most `most` together.
-    `at`: position of a frame in its interval, 0 to 1. `longest`: pixels of a frame's longer side.
-    `quality`: of its JPEG. `captions`: number of captions shown, evenly spread. `transcript`:
-    whether the transcript is shown, at most `words` words.
-    """
+    """The part of a video that a model is shown."""
 
     condition: ConditionName = "whole"
+    """Content shown: blind, transcript, one_frame, frames, shuffled, evidence,
+    without_evidence, control, whole."""
     frames: int = 0
+    """Frames shown, spread evenly; 0: none."""
     fps: float | None = None
+    """Frames per second, in place of a number; needs frames: 0."""
     least: int = 1
+    """Least frames of each evidence span, with fps."""
     most: int = 256
+    """Frames at most."""
     at: float = 0.5
+    """Position of a frame in its interval, 0 to 1."""
     longest: int = 512
+    """Longer side of a frame, pixels."""
     quality: int = 85
+    """JPEG quality of a frame, 1 to 100."""
     captions: int = 0
+    """Captions shown, spread evenly, of the run whose output folder is videos=."""
     transcript: bool = False
+    """Show the transcript."""
     words: int = 20_000
+    """Words of a longer transcript; the lines nearest to the question are shown."""
 
     def __post_init__(self) -> None:
         if self.captions < 0:

@@ -1,0 +1,146 @@
+"""Settings that a choice of conf/ leaves to its class.
+
+A file of conf/ states only what differs from the defaults of the class that `_target_` names. The
+fields of the class are keys nevertheless: they can be set, and `--help KEY` shows them with the
+text behind the field in the class.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import inspect
+import itertools
+import json
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import hydra
+from omegaconf import DictConfig, OmegaConf
+
+MISSING = dataclasses.MISSING
+
+
+def add_defaults(config: DictConfig, keys: Sequence[str]) -> list[str]:
+    """Return the overrides that put the class defaults at `keys`, such as
+    `ask.settings.select.options`, where the configuration leaves them to a class.
+    """
+    return [text for key in keys for text in _overrides(_plain(config), key)]
+
+
+def fill(node: Any) -> Any:
+    """Return a plain configuration with the fields that each class would fill in itself."""
+    if isinstance(node, list):
+        return [fill(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {key: fill(value) for key, value in (read_defaults(node) | node).items()}
+
+
+def read_defaults(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the default of each field of the class of a node, as plain configuration; of a node
+    that names no dataclass, nothing.
+    """
+    kind = _kind(node)
+    return {} if kind is None else _defaults(kind)
+
+
+def read_comments(node: Mapping[str, Any]) -> dict[str, str]:
+    """Return the text behind each field of the class of a node."""
+    kind = _kind(node)
+    return {} if kind is None else _comments(kind)
+
+
+def _kind(node: Mapping[str, Any]) -> type | None:
+    target = node.get("_target_")
+    kind = hydra.utils.get_object(target) if isinstance(target, str) else None
+    return kind if isinstance(kind, type) and dataclasses.is_dataclass(kind) else None
+
+
+@functools.cache
+def _defaults(kind: type) -> dict[str, Any]:
+    values = {field.name: _default(field) for field in dataclasses.fields(kind) if field.init}
+    plain = {name: to_plain(value) for name, value in values.items() if value is not MISSING}
+    return {name: value for name, value in plain.items() if _is_plain(value)}
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    made = field.default_factory
+    return field.default if made is MISSING else made()
+
+
+def to_plain(value: Any) -> Any:
+    """Return a default as configuration: a dataclass by its `_target_` and what differs from its
+    class.
+    """
+    if isinstance(value, Mapping):
+        return {key: to_plain(inner) for key, inner in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [to_plain(item) for item in value]
+    kind = type(value)
+    if not dataclasses.is_dataclass(kind):
+        return value
+    own = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(kind) if f.init}
+    known = _defaults(kind)
+    differs = {key: inner for key, inner in own.items() if key not in known or known[key] != inner}
+    return {"_target_": f"{kind.__module__}.{kind.__qualname__}", **differs}
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a configuration can hold a value."""
+    if isinstance(value, (dict, list)):
+        return all(map(_is_plain, value.values() if isinstance(value, dict) else value))
+    return value is None or isinstance(value, (str, int, float))
+
+
+@functools.cache
+def _comments(kind: type) -> dict[str, str]:
+    texts = dict[str, str]()
+    for one in reversed(kind.__mro__):
+        if dataclasses.is_dataclass(one):
+            (tree,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
+            texts |= _field_texts(tree)
+    return texts
+
+
+def _field_texts(tree: ast.stmt) -> dict[str, str]:
+    """The text behind each field of a class, on one line."""
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    return {
+        field.target.id: " ".join(str(text.value.value).split())
+        for field, text in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+    }
+
+
+def _plain(config: DictConfig) -> Any:
+    return OmegaConf.to_container(config, resolve=False)
+
+
+def _overrides(node: Any, key: str) -> Iterator[str]:
+    path = list[str]()
+    names = key.split(".")
+    for name in names:
+        if not isinstance(node, dict):
+            return
+        path.append(name)
+        if name not in node:
+            known = read_defaults(node)
+            if name not in known:
+                return
+            node = {name: fill(known[name]) if path == names else known[name]}
+            yield from _set(".".join(path), node[name])
+        node = node[name]
+
+
+def _set(path: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _set(f"{path}.{key}", inner)
+    else:
+        yield f"++{path}={json.dumps(value, ensure_ascii=False)}"

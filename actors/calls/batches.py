@@ -45,9 +45,9 @@ class BatchSettings:
     """Price of a batched call, as a share of the usual one."""
     rows: int = 256
     """Rows that each worker holds together, so that their calls fill a batch."""
-    quiet: float = 10.0
+    quiet: float = 10
     """Seconds without a new call after which a batch is sent."""
-    longest: float = 120.0
+    longest: float = 120
     """Seconds after which it is sent in any case."""
     most: int = 50_000
     """Calls in one batch."""

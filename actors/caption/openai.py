@@ -75,7 +75,7 @@ class OpenAICaptioner:
     """Longer side of the frames of that second request, read from the video itself, pixels."""
     max_tokens: int = 120
     """Output tokens of a caption, at most."""
-    temperature: float = 0.0
+    temperature: float = 0
     """Sampling temperature; 0: always the most probable token."""
     tries: int = 3
     """Attempts at one call while replies are unparseable."""

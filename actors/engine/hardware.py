@@ -22,7 +22,7 @@ class Hardware:
     """
 
     workers: int | Mapping[str, int] = 1
-    cpus: float = 1.0
+    cpus: float = 1
     gpus: float = 0.0
     tpus: int = 0
     concurrency: int = 1

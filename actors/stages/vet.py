@@ -83,7 +83,7 @@ class Vet(AskOptions):
     """Show the video itself to a model that takes videos (llm.watches); false: frames."""
     subset: str | None = None
     """Subset of the questions that pass every filter."""
-    spare: float = 1.0
+    spare: float = 1
     """Times as many questions as are wanted; 1: all are wanted."""
     seed: int = 0
     """Seed of the first run."""

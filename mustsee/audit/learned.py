@@ -205,7 +205,7 @@ class LearnedGuess:
     subset: str | None = "mma"
     """Subset that questions leave which it knows, where it is better than chance; null:
     none."""
-    sure: float = 2.0
+    sure: float = 2
     """Times the probability of chance that it gives the right option of these, at least."""
 
     def __post_init__(self) -> None:

@@ -66,13 +66,13 @@ class VideoClip:
 class VideoInput:
     """The videos that a model takes."""
 
-    max_seconds: float = 3300.0
+    max_seconds: float = 3300
     """Seconds of video in one request; more is shown as frames (Gemini: 1 million tokens)."""
-    max_mb: float = 14.0
+    max_mb: float = 14
     """MB of video in one request, before base64 adds a third (Gemini: 20 MB in all)."""
     max_parts: int = 8
     """Clips in one request (vLLM: --limit-mm-per-prompt)."""
-    fps: float = 2.0
+    fps: float = 2
     """Frame rate of clips that must be encoded, frames per second."""
     longest: int = 512
     """Longer side of such a clip, pixels."""

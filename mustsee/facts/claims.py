@@ -14,11 +14,12 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.deep_settings import ClaimRules
+from mustsee.facts.extract import other_line_facts
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.questions.checks import normal
@@ -63,14 +64,18 @@ async def list_claims(
 ) -> tuple[Claim, ...]:
     """Return the claims that a writer lists of a video, in the order of the first facts that they
     rest on. It is shown the facts that hold, frames and lines: of a long video part by part, and
-    then of the whole. Claims that do not rest on two facts of two moments have a reason in `drop`.
-    Raises BadRow if no reply can be parsed.
+    then of the whole. Lines that are no facts of the table stand behind its facts in the order.
+    Claims that do not rest on two facts of two moments have a reason in `drop`. Raises BadRow if no
+    reply can be parsed.
     """
 
     async def list_part(part: Span) -> tuple[Claim, ...]:
         planned = plan(rules.overview, video_span(video), (part,))
         times = planned.times if planned else ()
-        shown = choose_facts(table.facts, part, rules.facts)
+        facts = choose_facts(table.facts, part, rules.facts)
+        lines = part_lines(video.lines or (), part, rules.words)
+        spoken = number_lines(lines, others, len(facts))
+        shown = (*facts, *(one.fact for one in spoken if one.fact is not None))
         if len(shown) < 2:
             return ()
         listed = await writer.ask(
@@ -80,8 +85,8 @@ async def list_claims(
             images=await frames.jpegs(times, rules.overview),
             span=part,
             frames=times,
-            facts=shown,
-            lines=part_lines(video.lines or (), part, rules.words),
+            facts=facts,
+            spoken=spoken,
             kinds=KINDS,
             most=most,
             altered=rules.altered,
@@ -89,6 +94,7 @@ async def list_claims(
         claims = (make_claim(one, shown, writer.llm.identity) for one in listed)
         return tuple(claims)
 
+    others = other_line_facts(table.facts, video.lines or ())
     parts = divide_video(video_span(video), rules.part_seconds)
     most = rules.list_limit(len(parts))
     found = await gather_readable([list_part(part) for part in parts], tally, CLAIM_LISTS)
@@ -96,8 +102,40 @@ async def list_claims(
     for claim in (claim for claims in found if claims is not None for claim in claims):
         merged.setdefault(normal(claim.text), claim)
     tally.add(LOOSE_CLAIMS, sum(claim.drop is not None for claim in merged.values()))
-    order = {fact.fact_id: n for n, fact in enumerate(table.facts)}
+    order = {fact.fact_id: n for n, fact in enumerate((*table.facts, *others))}
     return tuple(sorted(merged.values(), key=lambda c: [order[name] for name in c.facts]))
+
+
+def add_lines(table: TruthTable, claims: Sequence[Claim], lines: Sequence[Line]) -> TruthTable:
+    """Return the table with the transcript lines that claims rest on among its facts."""
+    used = {name for claim in claims for name in claim.facts}
+    added = [fact for fact in other_line_facts(table.facts, lines) if fact.fact_id in used]
+    return replace(table, facts=(*table.facts, *added))
+
+
+@dataclass(frozen=True)
+class SpokenLine:
+    """A transcript line in the prompt. `fact`: the fact that stands for it, with its number; null:
+    it is among the listed facts, or is not surely heard.
+    """
+
+    line: Line
+    fact: Fact | None = None
+    number: int = 0
+
+
+def number_lines(
+    lines: Sequence[Line], others: Sequence[Fact], listed: int
+) -> tuple[SpokenLine, ...]:
+    """Return the lines with numbers behind those of the `listed` facts."""
+    by_span = {(fact.spans[0].start, fact.spans[0].end): fact for fact in others}
+    spoken = list[SpokenLine]()
+    for line in lines:
+        fact = by_span.get((line.start, line.end))
+        if fact is not None:
+            listed += 1
+        spoken.append(SpokenLine(line, fact, listed if fact is not None else 0))
+    return tuple(spoken)
 
 
 def divide_video(whole: Span, part_seconds: float) -> tuple[Span, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from mustsee.calls.llm import Asker
 from mustsee.facts.choices import ask_choices, free_claims
-from mustsee.facts.claims import list_claims
+from mustsee.facts.claims import add_lines, list_claims
 from mustsee.facts.deep_settings import DeepRules
 from mustsee.facts.mix import Level, Skill, allot, read_levels
 from mustsee.facts.point_exam import PointSeats, examine_open
@@ -81,6 +81,7 @@ async def ask_deep(
     assert settings.deep is not None
     rules, seed = settings.deep, settings.seed
     listed = await list_claims(video, table, seats.writer, frames, rules.claims, tally, seed=seed)
+    table = add_lines(table, listed, video.lines or ())
     claims = await weigh_claims(
         video, table, listed, seats.verifier, seats.guesser, frames, rules.claims, tally, seed=seed
     )

@@ -18,7 +18,7 @@ class ClaimRules:
 
     overview: Condition = field(default_factory=lambda: Condition(condition="evidence", frames=64))
     """Frames of the video, or of a part of a long one, for the writer."""
-    part_seconds: float = 300.0
+    part_seconds: float = 300
     """Seconds of a part of a longer video; the writer is shown each part, and then the
     whole."""
     facts: int = 240
@@ -61,10 +61,12 @@ class PointRules:
     spare: float = 1.25
     """Times as many as are wanted are written; those that the exams leave too few points go."""
     least: int = 4
-    """Points of a question, and of those that the exams leave, at least."""
+    """Points of a question, at least."""
+    left: int = 3
+    """Points that the exams must leave of a question, at least."""
     most: int = 8
     """Points of a question, at most."""
-    seconds: float = 30.0
+    seconds: float = 30
     """Seconds of video, in sum, that the points left must span; in a video of less than four
     minutes, that may lie between the first and the last."""
     of_claim: int = 2
@@ -79,10 +81,10 @@ class PointRules:
     """Questions that it answers at once."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.least <= self.most:
+        if not 1 <= self.left <= self.least <= self.most:
             raise UserError(
-                f"ask.settings.deep.points.least={self.least!r}, most={self.most!r}: at least 1, "
-                "the least first"
+                f"ask.settings.deep.points: left={self.left!r}, least={self.least!r}, "
+                f"most={self.most!r}: at least 1, the least first"
             )
         if self.spare < 1 or self.together < 1 or self.of_claim < 1:
             raise UserError(
@@ -130,7 +132,7 @@ class DeepRules:
     """Questions of a video of all kinds, at most."""
     least_questions: int = 12
     """Questions of a short video, at most."""
-    seconds_each: float = 10.0
+    seconds_each: float = 10
     """Seconds of a video for each question, between these two."""
     open_share: float = 1.0
     """Share of open questions with points; the others are composed."""

@@ -270,6 +270,21 @@ def line_facts(lines: Sequence[Line]) -> tuple[Fact, ...]:
     )
 
 
+def other_line_facts(facts: Sequence[Fact], lines: Sequence[Line]) -> tuple[Fact, ...]:
+    """Return a fact for each transcript line that is surely heard and is none of the facts: one of
+    few or many words, or one whose words are said again. Claims may rest on these.
+    """
+    known = {(fact.spans[0].start, fact.spans[0].end) for fact in facts if fact.kind == "line"}
+    return tuple(
+        make_fact("line", _quoted(line.text), [Span(line.start, line.end)], "lines")
+        for line in lines
+        if (line.start, line.end) not in known
+        and line.start < line.end
+        and is_surely_heard(line)
+        and not _NOT_SPOKEN.search(line.text)
+    )
+
+
 def _quoted(text: str) -> str:
     """Return a text on one line in curly quotes; quotes within it become single ones."""
     inside = re.sub(r"[“„\"](?=\w)", "‘", " ".join(text.split()))

@@ -24,7 +24,7 @@ MAX_DISTANCE = 0.1  # of moments that look alike: root mean square of their mean
 class MomentRules:
     """How a video is cut."""
 
-    seconds: float = 6.0
+    seconds: float = 6
     """Length of a moment, about, or a fourteenth of a short video; its borders are cuts where
     shots allow it."""
     window: int = 5
@@ -32,7 +32,7 @@ class MomentRules:
     windows: int = 60
     """Windows of a video, at most; of a longer one those where people and places come again,
     the picture or the words change, and some of every stretch."""
-    overview_seconds: float = 600.0
+    overview_seconds: float = 600
     """Length of a part of such a longer video, seconds, about; each part gets an overview of
     its own."""
 

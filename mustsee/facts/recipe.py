@@ -24,6 +24,7 @@ from mustsee.calls.llm import Asker, is_rules
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance, shared_seconds
+from mustsee.facts.claims import add_lines
 from mustsee.facts.deep import (
     Seats,
     ask_deep,
@@ -114,6 +115,7 @@ async def ask_facts(
     if deep is not None:
         asked = await ask_deep(video, table, seats, frames, settings, tally, by)
         claims, missing = asked.claims, asked.missing
+        table = add_lines(table, claims, video.lines or ())
         questions = set_apart(asked.questions, questions)
     done = replace(
         video,

@@ -43,7 +43,7 @@ class SelectRules:
     """Questions of a video, at most."""
     least_questions: int = 36
     """Questions of a short video, at most."""
-    seconds_each: float = 8.0
+    seconds_each: float = 8
     """Seconds of a video for each question, between these two."""
     options: int = 5
     """Options of a question."""
@@ -66,7 +66,7 @@ class SelectRules:
     """Questions of one form, as a share of all."""
     order_share: float = 0.1
     """Share of the questions that ask for an order, at most; two in any case."""
-    far: float = 60.0
+    far: float = 60
     """Seconds from which moments lie far apart."""
     far_share: float = 0.5
     """Share of the questions that join such moments, if there are enough."""

@@ -44,7 +44,7 @@ class FactSettings:
     """The stretches that a look judges."""
     kinds: tuple[str, ...] = MODEL_KINDS
     """Kinds of facts that the writer lists; texts and lines need no model."""
-    each: float = 3.0
+    each: float = 3
     """Facts that the writer lists for each moment shown, at most."""
     overview: Condition = field(default_factory=lambda: Condition(condition="evidence", frames=32))
     """Frames of the whole video for the writer, who names its people and places."""

@@ -80,7 +80,7 @@ class RepairRule:
     """Frames of the evidence that it is shown; null: none."""
     words: int = 20_000
     """Words of the transcript that the writer is shown, at most."""
-    far: float = 60.0
+    far: float = 60
     """Least distance of joined moments, seconds, from which a repair must keep them joined."""
     kinds: Sequence[str] = ()
     """Question types that a repair may change a question to."""

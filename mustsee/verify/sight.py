@@ -119,7 +119,7 @@ class Sight:
     fewest: bool = False
     """Search for the fewest frames that suffice: metrics.min_frames, min_seconds (some thirty
     calls)."""
-    drop_below_seconds: float = 0.0
+    drop_below_seconds: float = 0
     """Drop questions that less than this many seconds of video answer; needs fewest."""
     sample: float = 1.0
     """Share of the questions that it verifies, drawn by their ids; 1: all."""

@@ -13,6 +13,7 @@ import functools
 import inspect
 import itertools
 import json
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -21,13 +22,27 @@ import hydra
 from omegaconf import DictConfig, OmegaConf
 
 MISSING = dataclasses.MISSING
+_REFERENCE = re.compile(r"\$\{(?:oc\.select:)?(\w+(?:\.\w+)+)")
 
 
 def add_defaults(config: DictConfig, keys: Sequence[str]) -> list[str]:
     """Return the overrides that put the class defaults at `keys`, such as
     `ask.settings.select.options`, where the configuration leaves them to a class.
     """
-    return [text for key in keys for text in _overrides(_plain(config), key)]
+    return [
+        f"++{path}={json.dumps(value, ensure_ascii=False)}"
+        for key in keys
+        for path, value in _missing_values(_plain(config), key)
+    ]
+
+
+def put_references(config: DictConfig) -> None:
+    """Put the class defaults into a configuration that its own values refer to, such as
+    `${oc.select:ask.settings.spare,1}`.
+    """
+    for key in dict.fromkeys(_REFERENCE.findall(OmegaConf.to_yaml(config))):
+        for path, value in _missing_values(_plain(config), key):
+            OmegaConf.update(config, path, value, force_add=True)
 
 
 def fill(node: Any) -> Any:
@@ -122,7 +137,8 @@ def _plain(config: DictConfig) -> Any:
     return OmegaConf.to_container(config, resolve=False)
 
 
-def _overrides(node: Any, key: str) -> Iterator[str]:
+def _missing_values(node: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """Yield the path and the default of each value that a key needs and the configuration lacks."""
     path = list[str]()
     names = key.split(".")
     for name in names:
@@ -134,13 +150,13 @@ def _overrides(node: Any, key: str) -> Iterator[str]:
             if name not in known:
                 return
             node = {name: fill(known[name]) if path == names else known[name]}
-            yield from _set(".".join(path), node[name])
+            yield from _leaves(".".join(path), node[name])
         node = node[name]
 
 
-def _set(path: str, value: Any) -> Iterator[str]:
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict) and value:
         for key, inner in value.items():
-            yield from _set(f"{path}.{key}", inner)
+            yield from _leaves(f"{path}.{key}", inner)
     else:
-        yield f"++{path}={json.dumps(value, ensure_ascii=False)}"
+        yield path, value

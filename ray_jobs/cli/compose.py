@@ -35,7 +35,7 @@ from mustsee.errors import UserError, secrets_in
 from mustsee.store import in_folder
 from mustsee.tables import one_line_error
 from ray_jobs.cli import presets
-from ray_jobs.cli.class_defaults import add_defaults, fill, read_defaults
+from ray_jobs.cli.class_defaults import add_defaults, fill, put_references, read_defaults
 
 OFF = "off:"  # before the group of a role that is null unless it is set
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -90,6 +90,7 @@ def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
             OmegaConf.update(config, role, part, merge=False, force_add=True)
     if text is not None:
         OmegaConf.update(config, "ask.settings.wish", text, force_add=True)
+    put_references(config)
     return config
 
 

@@ -24,7 +24,7 @@ VERDICTS = ("YES", "NO", "UNCLEAR")
 class AbsenceLook:
     """How a needle is made sure of as absent."""
 
-    every: float = 10.0
+    every: float = 10
     """Distance between the frames that it is shown, seconds."""
     together: int = 24
     """Frames in one request."""

@@ -113,7 +113,7 @@ class Anomaly:
     """Anomaly recognition from a table of labels (MLVU, F.2)."""
 
     options: int = 4
-    least: float = 180.0
+    least: float = 180
     """Shortest video, seconds; shorter ones are left out."""
     labels: Sequence[str] = ANOMALIES
     """Options."""

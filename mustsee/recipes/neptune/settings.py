@@ -38,9 +38,9 @@ class NeptuneSettings:
     """Words of the video's content in one prompt; longer videos are processed in parts."""
     overview: bool = True
     """Ask about the whole, too, of a video in several parts."""
-    unit_seconds: float = 30.0
+    unit_seconds: float = 30
     """Longest unit of a shot, seconds; longer shots are split."""
-    apart_seconds: float = 60.0
+    apart_seconds: float = 60
     """Least distance of these moments, seconds; where too few questions have it, more are asked
     for once."""
     apart_of_part: float = 0.25
@@ -102,7 +102,7 @@ class WholeSettings:
     spare: float = 2.5
     """Times as many are asked of a model, so that those guessed from their words can be left
     out; 1: none."""
-    seconds_each: float = 60.0
+    seconds_each: float = 60
     """Seconds per question in a longer video."""
     most: int = 40
     """Questions of one video, at most."""
@@ -112,9 +112,9 @@ class WholeSettings:
     """Content shown where the model takes no videos, or less than this one."""
     max_words: int = 100_000
     """Words of transcript and on-screen text, at most; a video with more is for ask=neptune."""
-    unit_seconds: float = 30.0
+    unit_seconds: float = 30
     """Length of the spans in which these are listed, seconds."""
-    apart_seconds: float = 60.0
+    apart_seconds: float = 60
     """Least distance of these moments, seconds."""
     apart_of_part: float = 0.25
     """Least distance in a short video, as a share of its length, in place of apart_seconds."""

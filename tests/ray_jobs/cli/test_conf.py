@@ -442,6 +442,12 @@ def test_hydra_flags_work_in_any_position(
     assert (ended.value.code, *capsys.readouterr()) == (0, "7\n", "")
 
 
+def test_a_reference_to_a_key_that_a_choice_leaves_to_its_class_has_its_value() -> None:
+    assert build(neptune()).vet.spare == build(neptune()).ask.settings.spare == 2.5
+    assert build(neptune("ask.settings.spare=3")).vet.spare == 3
+    assert build(neptune("ask=facts", "vet=facts")).vet.spare == 1
+
+
 def test_every_cluster_lists_every_stage() -> None:
     names = [path.stem for path in (CONF / "cluster").glob("*.yaml")]
     stages_of = {

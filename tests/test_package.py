@@ -35,7 +35,7 @@ DISTRIBUTION = {
     "PIL": "pillow", "cv2": "opencv-python-headless", "faiss": "faiss-cpu", "hydra": "hydra-core",
     "mlflow": "mlflow-skinny", "scenedetect": "scenedetect-headless", "yaml": "pyyaml",
 }  # fmt: skip
-TESTED = ("offline", "torch", "hf", "docs", "postgresql", "gguf", "bench", "test")
+TESTED = ("offline", "torch", "hf", "docs", "postgresql", "bench", "test")
 # vllm comes with ray[llm], whose pins want an environment of its own (serve/llm.py), and LiteRT is
 # installed with the wheels of the detectors' weights.
 NO_EXTRA = {"vllm", "ai_edge_litert"}

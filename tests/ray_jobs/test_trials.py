@@ -79,7 +79,6 @@ JOBS = {
     "probe": [],
     "report": [],
     "templates": [f"questions={VIDEO}"],
-    "unpack": [f"gguf={VIDEO}"],
     "judge_train": [],
     "judge_calibrate": [],
     "sentences_train": [f"sentences={VIDEO}"],

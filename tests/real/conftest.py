@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from actors.gguf import unpack
-
 ROOT = Path(__file__).resolve().parents[2]
 KEPT, FIGURES = ROOT / ".cache" / "real", ROOT / "runs" / "real"
 SMOLLM2 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -39,8 +37,24 @@ def checkpoint(gguf: Path, sha256: str) -> Path:
         assert hashlib.file_digest(opened, "sha256").hexdigest() == sha256, gguf
     folder = KEPT / gguf.stem
     if not (folder / "config.json").exists():
-        unpack(str(gguf), str(folder), "bfloat16")
+        unpack(gguf, folder)
     return folder
+
+
+def unpack(gguf: Path, folder: Path) -> None:
+    """Write the dequantised weights and the tokenizer of a GGUF file to a folder."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    source: dict[str, Any] = {"gguf_file": gguf.name, "local_files_only": True}
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        gguf.parent,
+        dtype=torch.bfloat16,
+        quantization_config=GgufConfig(dequantize=True),
+        **source,
+    )
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(gguf.parent, **source).save_pretrained(folder)
 
 
 @pytest.fixture(scope="session")

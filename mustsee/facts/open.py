@@ -1,6 +1,6 @@
 """Composed questions asked without their options.
 
-    sibling = open_sibling(question, stem.form)   # or None
+    sibling = open_sibling(question, stem.traits)   # or None
 
 Options help whoever can exclude some of them. A question whose form has an answer that one can say
 in words, and whose wording names no options, is asked again without them. Its options are known to
@@ -12,15 +12,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from mustsee.facts.stem import FormTraits
 from mustsee.questions.checks import fault
 from mustsee.questions.drafts import Draft, evidence_metrics, question_id
 from mustsee.records import OPEN, Question
 from mustsee.text import length, terms
 from mustsee.verify.vetting import MAX_JUDGED_WORDS
 
-# Their answers are one event, place, person, text, number or reason. Of things (`holds`) many are
-# seen at once; an order, and what is longest, first or next, need options.
-FORMS = frozenset({"while", "where", "with", "reads", "count", "why"})
 _NEEDS_OPTIONS = re.compile(
     r"\bof (?:these|those|the (?:following|options))\b|\b(?:the following|these options)\b|"
     r"^what is seen\b",
@@ -29,11 +27,11 @@ _NEEDS_OPTIONS = re.compile(
 _WORDS = re.compile(r"^the words “(.+)”$")
 
 
-def open_sibling(question: Question, family: str) -> Question | None:
+def open_sibling(question: Question, traits: FormTraits) -> Question | None:
     """Return the question without its options, as a sibling of it that is in no set; None where its
-    form, of the `family`, or its wording needs options, or it holds the words of its answer.
+    form, of these `traits`, or its wording needs options, or it holds the words of its answer.
     """
-    if family not in FORMS or _NEEDS_OPTIONS.search(question.question):
+    if traits.needs_options or _NEEDS_OPTIONS.search(question.question):
         return None
     answer_terms = set(terms(question.answer))
     if answer_terms and answer_terms <= set(terms(question.question)):

@@ -42,7 +42,7 @@ from mustsee.facts.moments import find_alike, moments_of, scenes_of
 from mustsee.facts.open import open_sibling
 from mustsee.facts.points import RECIPE
 from mustsee.facts.search import Encode, search_moments
-from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose
+from mustsee.facts.select import ChosenGroup, choose
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.steps import explains_steps, is_of_words_alone
@@ -108,8 +108,8 @@ async def ask_facts(
     )
     questions = [q for group in composed.groups for q in compose(group, video.video_id, by)]
     if settings.open:
-        families = [one.stem.form for group in composed.groups for one in group.members]
-        siblings = map(open_sibling, questions, families)
+        traits = [one.stem.traits for group in composed.groups for one in group.members]
+        siblings = map(open_sibling, questions, traits)
         questions = [*questions, *(q for q in siblings if q is not None)]
     claims = missing = None
     if deep is not None:
@@ -198,7 +198,7 @@ def make_stems(table: TruthTable, settings: FactSettings) -> list[Stem]:
     for name, form in settings.forms.items():
         if form is not None:
             for stem in form.stems(table, Random(f"{settings.seed}/{name}")):
-                stems.setdefault(stem.question, replace(stem, key=name))
+                stems.setdefault(stem.question, replace(stem, key=name, traits=form.traits))
     steps = explains_steps(table.facts)
     return [stem for stem in stems.values() if not (steps and is_of_words_alone(stem))]
 
@@ -244,15 +244,15 @@ def drop_near_acts(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
 
 def wanted_entries(table: TruthTable, settings: FactSettings) -> dict[int, list[Fact]]:
     """Return for each moment the facts to look for: those that are claimed there, and of the others
-    those that most drafts of questions need. Each form's drafts count alike, but those of
-    `BESIDE_FORMS`, of which few questions are taken, by the share that these may have.
+    those that most drafts of questions need. Each form's drafts count alike, but those that ask
+    what is seen beside something, of which few are taken, by the share that these may have.
     """
     shares: dict[Entry, float] = {}
     for name in settings.forms:
         draft = replace(table, wanted=Counter())
         assert draft.wanted is not None
         stems = make_stems(draft, replace(settings, forms={name: settings.forms[name]}))
-        beside = any(stem.form in BESIDE_FORMS for stem in stems)
+        beside = any(stem.traits.is_beside for stem in stems)
         weight = settings.select.beside_share if beside else 1.0
         total = draft.wanted.total()
         for entry, times in draft.wanted.items():

@@ -25,8 +25,7 @@ MAX_RANK_FACTOR = 1.4  # of the even share of questions with the truth at one ra
 MIN_PER_RANK = 4  # questions with the truth at one rank that are allowed in any case
 # What goes with an event, a strong guesser knows better than the one that selects: in a run by hand
 # it guessed 20 of 28 of these, and 3 of 21 of the others.
-BESIDE_FORMS = frozenset({"where", "with", "holds", "state", "both", "but_not"})
-MIN_BESIDE = 3  # questions of these forms that are allowed in any case
+MIN_BESIDE = 3  # questions that ask what is seen beside something, allowed in any case
 # Who compares the orders of one video with each other finds the one course that fits all of them:
 # in runs by hand, readers answered 23 of 49 right.
 MIN_ORDERS = 2  # questions on an order that are allowed in any case
@@ -126,6 +125,11 @@ class ChosenGroup:
     @property
     def form(self) -> str:
         return self.members[0].stem.form
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether it asks what is seen beside something."""
+        return self.members[0].stem.traits.is_beside
 
     @property
     def relation(self) -> str | None:
@@ -306,13 +310,15 @@ def mix(groups: Sequence[ChosenGroup], rules: SelectRules, seconds: float) -> li
 
 
 def limit_beside(groups: Sequence[ChosenGroup], rules: SelectRules) -> list[ChosenGroup]:
-    """Return the groups without the last ones of `BESIDE_FORMS` that are too many."""
-    others = sum(len(g.members) for g in groups if g.form not in BESIDE_FORMS)
+    """Return the groups without the last of those that ask what is seen beside something, where
+    these are too many.
+    """
+    others = sum(len(g.members) for g in groups if not g.is_beside)
     share = rules.beside_share
     left = max(MIN_BESIDE, others * share / (1 - share)) if share < 1 else math.inf
     kept: list[ChosenGroup] = []
     for group in groups:
-        size = len(group.members) if group.form in BESIDE_FORMS else 0
+        size = len(group.members) if group.is_beside else 0
         if size <= left:
             left -= size
             kept.append(group)

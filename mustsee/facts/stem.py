@@ -12,6 +12,19 @@ from mustsee.records import Span
 
 
 @dataclass(frozen=True, kw_only=True)
+class FormTraits:
+    """What is so of all questions of a form."""
+
+    needs_options: bool = True
+    """Without options its answer is not one: of things many are seen at once; an order, and what is
+    longest, first or next, are of those that are named."""
+    names_moment: bool = True
+    """It names the moment that it asks about; otherwise it asks of the whole video."""
+    is_beside: bool = False
+    """It asks what is seen beside something; guessers know what goes together."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Stem:
     """A question with its right answer.
 
@@ -25,11 +38,12 @@ class Stem:
     what is asked once in a video. `centre`: the id of the one of them that the question relates to
     each of the others; empty: it relates each to each.
     `scene`: of the stem; `scenes`: of the answer and of the pool, by answer.
-    `form`: the family of the form that made it, such as "after"; `key`: its key under
-    `ask.settings.forms`, such as "after_text".
+    `form`: the family of the form that made it, such as "after", with the `traits` of that; `key`:
+    its key under `ask.settings.forms`, such as "after_text".
     """
 
     form: str
+    traits: FormTraits = FormTraits()
     question: str
     question_type: str
     answer: str
@@ -46,6 +60,10 @@ class Stem:
 
 class QuestionForm(Protocol):
     """A form of question: a frozen dataclass with its settings. See `mustsee.facts.forms`."""
+
+    @property
+    def traits(self) -> FormTraits:
+        return FormTraits()
 
     def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
         """Return all stems that the table allows. The table's entries are read by `holds` and

@@ -23,7 +23,6 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"(?:the words )?“.*”", re.DOTALL)
-_NAMES_NO_MOMENT = ("first", "last", "part", "longest")  # they ask of the whole video
 
 
 def explains_steps(facts: Sequence[Fact]) -> bool:
@@ -40,5 +39,5 @@ def is_of_words_alone(stem: Stem) -> bool:
     if stem.form == "order":
         things = stem.answer.split(SEPARATOR)
         return sum(_QUOTED.fullmatch(thing) is not None for thing in things) > 1
-    names_none = "“" in stem.question or stem.form in _NAMES_NO_MOMENT
+    names_none = "“" in stem.question or not stem.traits.names_moment
     return names_none and _QUOTED.fullmatch(stem.answer) is not None

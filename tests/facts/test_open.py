@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from mustsee.facts.forms.after import AfterForm
+from mustsee.facts.forms.at import AtForm
+from mustsee.facts.forms.longest import LongestForm
+from mustsee.facts.forms.order import OrderForm
+from mustsee.facts.forms.spoken import WhileForm
 from mustsee.facts.open import open_sibling
+from mustsee.facts.stem import QuestionForm
 from mustsee.records import OPEN, SET, Question, Span, Verdict
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose
@@ -23,14 +29,16 @@ COMPOSED = Question(
 
 
 def test_the_sibling_is_a_question_of_its_own_in_no_set() -> None:
-    sibling = open_sibling(COMPOSED, "while")
+    sibling = open_sibling(COMPOSED, WhileForm().traits)
     assert sibling is not None
     assert sibling.question_id != COMPOSED.question_id
     assert sibling == replace(
         COMPOSED, question_id=sibling.question_id, options=(), answer_index=None, verdicts=(),
         metrics=MEASURED, sibling_of="q0", relation=OPEN, group=None,
     )  # fmt: skip
-    again = open_sibling(replace(COMPOSED, options=OPTIONS[::-1], question_id="q1"), "while")
+    again = open_sibling(
+        replace(COMPOSED, options=OPTIONS[::-1], question_id="q1"), WhileForm().traits
+    )
     assert again is not None
     assert again.question_id == sibling.question_id  # the options are no part of it
 
@@ -38,7 +46,7 @@ def test_the_sibling_is_a_question_of_its_own_in_no_set() -> None:
 def test_quoted_words_may_be_given_bare() -> None:
     said = "Which words are seen when a boy sits down?"
     read = replace(COMPOSED, form="reads", question=said, answer="the words “PARTS LIST”")
-    sibling = open_sibling(read, "reads")
+    sibling = open_sibling(read, AtForm(of="text").traits)
     assert sibling is not None
     assert sibling.references == ("the words “PARTS LIST”", "PARTS LIST")
 
@@ -57,12 +65,12 @@ def test_quoted_words_may_be_given_bare() -> None:
     ],
 )
 def test_a_question_that_needs_its_options_has_no_sibling(change: dict[str, str | None]) -> None:
-    assert open_sibling(replace(COMPOSED, **change), "while") is None  # type: ignore[arg-type]
+    assert open_sibling(replace(COMPOSED, **change), WhileForm().traits) is None  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("family", ["order", "after", "longest", "holds", ""])
-def test_a_question_whose_form_needs_options_has_no_sibling(family: str) -> None:
-    assert open_sibling(COMPOSED, family) is None
+@pytest.mark.parametrize("form", [OrderForm(), AfterForm(), LongestForm(), AtForm(of="object")])
+def test_a_question_whose_form_needs_options_has_no_sibling(form: QuestionForm) -> None:
+    assert open_sibling(COMPOSED, form.traits) is None
 
 
 @pytest.mark.parametrize("job", ["make", "neptune"])

@@ -22,7 +22,7 @@ from mustsee.facts.select import (
     choose,
     limit_beside,
 )
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import FormTraits, Stem
 from mustsee.records import PAIR, SET, Span
 
 RULES = SelectRules(of_form=1.0, questions=400, least_questions=400, near_least=400)
@@ -252,7 +252,7 @@ def test_a_fifth_at_most_asks_what_is_seen_beside_something() -> None:
     def group(form: str, number: int) -> ChosenGroup:
         stem = Stem(
             form=form, question=f"{form} {number}?", question_type="", answer="a", pool=("b",),
-            evidence=(Span(0, 1),),
+            evidence=(Span(0, 1),), traits=FormTraits(is_beside=form == "where"),
         )  # fmt: skip
         return ChosenGroup(members=(Chosen(stem=stem, options=("a", "b"), rank=1),))
 

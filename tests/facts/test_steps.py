@@ -9,7 +9,7 @@ from mustsee.facts.forms.at import AtForm
 from mustsee.facts.forms.spoken import SaidForm
 from mustsee.facts.recipe import make_stems, spoken_entries
 from mustsee.facts.settings import FactSettings
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import FormTraits, Stem
 from mustsee.facts.steps import explains_steps, is_of_words_alone
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact, Span
@@ -41,7 +41,10 @@ def lines_of(texts: tuple[str, ...]) -> tuple[Fact, ...]:
 
 
 def stem_of(question: str, answer: str, form: str) -> Stem:
-    return Stem(form=form, question=question, question_type="t", answer=answer, evidence=())
+    return Stem(
+        form=form, question=question, question_type="t", answer=answer, evidence=(),
+        traits=FormTraits(names_moment=form != "first"),
+    )  # fmt: skip
 
 
 def test_a_recipe_explains_steps_and_a_story_does_not() -> None:

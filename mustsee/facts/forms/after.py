@@ -20,7 +20,7 @@ from mustsee.facts.cases import (
     is_wrong,
     verb,
 )
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact, Span
 
@@ -28,7 +28,7 @@ QUESTION = "Which of these {verb} {nearest} {side} {clause}?"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AfterForm:
+class AfterForm(QuestionForm):
     """`given`: the kind of the fact that the question names. It holds in one stretch of at most
     `moments` moments, and is known not to hold later. `of`: the kind of the answers. The right one
     does not hold in that stretch, and holds at one of the next `within` moments. A wrong one is

@@ -19,7 +19,7 @@ from mustsee.facts.cases import (
     holds_with,
     shared_words,
 )
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 
 QUESTION = "{asks} when {clause}?"
@@ -35,7 +35,7 @@ NAMES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtForm:
+class AtForm(QuestionForm):
     """`given`: the kind of the fact that the question names, which holds in one stretch of at most
     `moments` moments. `of`: the kind of the answers, which gives the form its name: `where`
     (place), `with` (person), `holds` (object), `state`, `shows` (view) or `reads` (text). The
@@ -52,6 +52,13 @@ class AtForm:
     @property
     def name(self) -> str:
         return self.names[self.of]
+
+    @property
+    def traits(self) -> FormTraits:
+        return FormTraits(
+            needs_options=self.of not in ("place", "person", "text"),
+            is_beside=self.of not in ("text", "view"),
+        )
 
     def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
         kind = "State Changes" if self.of == "state" else "Identification"

@@ -21,7 +21,7 @@ from mustsee.facts.cases import (
     seconds_between,
     verb,
 )
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 
 NEAR = 40  # facts before an answer, and after it, among which the two given ones are looked for
@@ -30,7 +30,7 @@ QUESTION = "Which of these {verb} after {earlier} but before {later}?"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BetweenForm:
+class BetweenForm(QuestionForm):
     """`given`: the kind of the two facts that the question names, at least `apart` seconds from
     each other. `of`: the kind of the answers. The answer holds between them only, the others before
     or after them only. `pairs`: of given facts for an answer, at most.

@@ -24,7 +24,7 @@ from mustsee.facts.cases import (
     shared_words,
     verb,
 )
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact
 
@@ -32,7 +32,7 @@ Given = tuple[Fact, Stretch]  # that the question names
 
 
 @dataclass(frozen=True, kw_only=True)
-class BothForm:
+class BothForm(QuestionForm):
     """`given`: the kind of the two facts that the question names, at least `apart` seconds from
     each other. `of`: the kind of the answers. The answer holds when either does, and shares no word
     with them; each of the others is known not to hold when one of the two does. `pairs`: of given
@@ -47,6 +47,10 @@ class BothForm:
     pairs: int = 4
     moments: int = MAX_MOMENTS
     pool: int = MAX_CANDIDATES
+
+    @property
+    def traits(self) -> FormTraits:
+        return FormTraits(is_beside=True)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed = rng.random()

@@ -9,7 +9,7 @@ from random import Random
 from typing import ClassVar
 
 from mustsee.facts.cases import Stretch, find_span
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import fault
 from mustsee.records import Fact
@@ -21,7 +21,7 @@ QUESTION = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountForm:
+class CountForm(QuestionForm):
     """`of`: the kind of what is counted: seen `fewest` to `most` times, with at least a moment
     known to be without it between two times, and nothing unknown.
 
@@ -35,6 +35,10 @@ class CountForm:
     fewest: int = 2
     most: int = 6
     options: int = 4
+
+    @property
+    def traits(self) -> FormTraits:
+        return FormTraits(needs_options=False)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed = rng.random()

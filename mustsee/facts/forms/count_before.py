@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from mustsee.facts.cases import MAX_MOMENTS, are_distinct, by_chance, clause, find_span
 from mustsee.facts.forms.order import Event, are_apart, find_events
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import fault
 from mustsee.questions.orders import SEPARATOR
@@ -20,7 +20,7 @@ THINGS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountBeforeForm:
+class CountBeforeForm(QuestionForm):
     """`of`: the kind of the things that are counted, and of what the question names. Each holds in
     one stretch of at most `moments` moments. Each of the four begins at least `apart` moments
     before the named one does, and ends before it; or it begins at least `apart` moments after it.

@@ -8,7 +8,7 @@ from random import Random
 from typing import ClassVar
 
 from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone, is_marked, is_wrong, verb
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Span
 
@@ -16,7 +16,7 @@ QUESTION = "Which of these {verb} {place}?"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FirstForm:
+class FirstForm(QuestionForm):
     """`of`: the kind of the answers. The others begin at least `apart` moments after the answer
     does.
     """
@@ -25,6 +25,10 @@ class FirstForm:
     of: str = "event"
     apart: int = 2
     pool: int = MAX_CANDIDATES
+
+    @property
+    def traits(self) -> FormTraits:
+        return FormTraits(names_moment=False)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed = rng.random()

@@ -8,7 +8,7 @@ from random import Random
 from typing import ClassVar
 
 from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact
 
@@ -16,7 +16,7 @@ QUESTION = "Which of these is on the screen longest in all?"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongestForm:
+class LongestForm(QuestionForm):
     """`of`: the kind of the answers. The answer is seen at least `margin` times as long as each of
     the others are or may be, both by whole moments and by what is claimed of them.
     """
@@ -25,6 +25,10 @@ class LongestForm:
     of: str = "person"
     margin: float = 1.5
     pool: int = MAX_CANDIDATES
+
+    @property
+    def traits(self) -> FormTraits:
+        return FormTraits(names_moment=False)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed = rng.random()

@@ -20,7 +20,7 @@ from mustsee.facts.cases import (
     is_wrong,
     verb,
 )
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact
 
@@ -37,7 +37,7 @@ AGAIN = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class NextTimeForm:
+class NextTimeForm(QuestionForm):
     """`given`: the kind of the fact that the question names first. `by`: the kind of what is seen
     then, and again at least `apart` seconds later, but at no moment between. `of`: the kind of the
     answers. The answer begins when it is seen again, the others hold neither then nor before.

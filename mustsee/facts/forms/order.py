@@ -16,7 +16,7 @@ from mustsee.facts.cases import (
     find_stretches,
     is_marked,
 )
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import entries, fault
 from mustsee.questions.orders import SEPARATOR, wrong_orders
@@ -29,7 +29,7 @@ TRIES = 8  # draws for each order that is wanted
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrderForm:
+class OrderForm(QuestionForm):
     """`of`: the kind of the things that are put in order, `things` of them (4 to 6). Each holds in
     one stretch of at most `moments` moments, which begins at least `apart` moments after the one
     before it began, and after all moments at which that one may hold. All are of one scene, or no

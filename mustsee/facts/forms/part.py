@@ -8,7 +8,7 @@ from random import Random
 from typing import ClassVar
 
 from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone, is_marked, verb
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact
 
@@ -17,7 +17,7 @@ PARTS = ("first", "second", "last")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartForm:
+class PartForm(QuestionForm):
     """`of`: the kind of the answers. The answer holds in one third only, and each of the others
     only in another.
     """
@@ -25,6 +25,10 @@ class PartForm:
     name: ClassVar[str] = "part"
     of: str = "event"
     pool: int = MAX_CANDIDATES
+
+    @property
+    def traits(self) -> FormTraits:
+        return FormTraits(names_moment=False)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed = rng.random()

@@ -8,7 +8,7 @@ from random import Random
 from typing import ClassVar
 
 from mustsee.facts.cases import by_chance
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable, fills_picture, is_written
 from mustsee.records import Fact, Span
 
@@ -19,7 +19,7 @@ EDGE = 0.1  # share of the video at either end in which a text may be a title or
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuarterForm:
+class QuarterForm(QuestionForm):
     """`of`: the kind of the fact that the question names, one that fills a part of the picture, or
     an on-screen text that is neither title nor credit. It is known not to hold at any moment before
     it first holds (`end`: first), or after it last does (`end`: last), and there is such a moment.

@@ -20,7 +20,7 @@ from mustsee.facts.cases import (
     shared_seconds,
     shared_words,
 )
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact, Span
 from mustsee.text import terms
@@ -32,12 +32,16 @@ MIN_SHARED_S = 0.5  # that a line and what is seen share, at least; less for a s
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhileForm:
+class WhileForm(QuestionForm):
     """`of`: the kind of the answers. The line and the answer share no content word."""
 
     name: ClassVar[str] = "while"
     of: str = "event"
     pool: int = MAX_CANDIDATES
+
+    @property
+    def traits(self) -> FormTraits:
+        return FormTraits(needs_options=False)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
         return compose(self.name, "Identification", self.cases, table, rng, size=self.pool)
@@ -63,7 +67,7 @@ class WhileForm:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SaidForm:
+class SaidForm(QuestionForm):
     """`given`: the kind of the fact that the question names, which holds in one stretch of at most
     `moments` moments. It shares no content word with the line that is the answer.
     """

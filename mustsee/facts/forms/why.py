@@ -16,7 +16,7 @@ from mustsee.facts.cases import (
     find_span,
     find_stretch,
 )
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import holds, normal
 
@@ -24,7 +24,7 @@ QUESTION = "Why does this happen: {clause}?"
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhyForm:
+class WhyForm(QuestionForm):
     """The answer is a cause that holds where it is claimed and explains the event of the question.
     The others explain other events, and hold neither where the event does nor where its cause does.
     """
@@ -32,6 +32,10 @@ class WhyForm:
     name: ClassVar[str] = "why"
     moments: int = MAX_MOMENTS
     pool: int = MAX_CANDIDATES
+
+    @property
+    def traits(self) -> FormTraits:
+        return FormTraits(needs_options=False)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
         return compose(self.name, "Cause And Effect", self.cases, table, rng, size=self.pool)

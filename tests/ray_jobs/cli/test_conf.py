@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from actors.engine.stage import Stage
 from mustsee.calls.llm import Asker
 from mustsee.errors import UserError
+from mustsee.facts.forms.default import DEFAULT_FORMS
 from mustsee.media.speech import windows
 from mustsee.prompts import Prompts
 from mustsee.verify.videos import by_stage
@@ -446,6 +447,11 @@ def test_a_reference_to_a_key_that_a_choice_leaves_to_its_class_has_its_value() 
     assert build(neptune()).vet.spare == build(neptune()).ask.settings.spare == 2.5
     assert build(neptune("ask.settings.spare=3")).vet.spare == 3
     assert build(neptune("ask=facts", "vet=facts")).vet.spare == 1
+
+
+def test_shuffled_frames_are_shown_for_forms_that_there_are() -> None:
+    job = build(compose("make", ["videos=x", "out=y"]))
+    assert {*job.vet.filters["shuffled"].forms} <= DEFAULT_FORMS.keys()
 
 
 def test_every_cluster_lists_every_stage() -> None:

@@ -63,7 +63,7 @@ class PointRules:
     least: int = 4
     """Points of a question, at least."""
     left: int = 3
-    """Points that the exams must leave of a question, at least."""
+    """Points that the exams must leave of a question, at least; never more than `least`."""
     most: int = 8
     """Points of a question, at most."""
     seconds: float = 30
@@ -81,15 +81,15 @@ class PointRules:
     """Questions that it answers at once."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.left <= self.least <= self.most:
+        if not 1 <= self.least <= self.most:
             raise UserError(
-                f"ask.settings.deep.points: left={self.left!r}, least={self.least!r}, "
-                f"most={self.most!r}: at least 1, the least first"
+                f"ask.settings.deep.points.least={self.least!r}, most={self.most!r}: at least 1, "
+                "the least first"
             )
-        if self.spare < 1 or self.together < 1 or self.of_claim < 1:
+        if self.spare < 1 or self.together < 1 or self.of_claim < 1 or self.left < 1:
             raise UserError(
                 f"ask.settings.deep.points: spare={self.spare!r}, together={self.together!r}, "
-                f"of_claim={self.of_claim!r}: at least 1"
+                f"of_claim={self.of_claim!r}, left={self.left!r}: at least 1"
             )
 
 

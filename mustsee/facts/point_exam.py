@@ -340,10 +340,11 @@ def _drop_reason(
     if fault:
         return f"exam: it takes for granted what is not so ({fault})"
     counts = Counter(states)
-    if counts[COUNTED] < rules.left:
+    wanted = min(rules.left, rules.least)
+    if counts[COUNTED] < wanted:
         return (
             f"exam: {counts[COUNTED]} of {len(states)} points are left ({counts[GIVEN]} said "
-            f"without the video, {counts[UNREACHED]} not said by a viewer); at least {rules.left}"
+            f"without the video, {counts[UNREACHED]} not said by a viewer); at least {wanted}"
         )
     if not spans_enough(evidence, video, rules.seconds):
         return (

@@ -62,7 +62,12 @@ WORDS_OF_POINT = 25  # a claim has 8 to 25 words
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerLlm:
-    """Answers each question that is not dropped `rotations` times, with its options rotated."""
+    """Answers each question that is not dropped `rotations` times, with its options rotated.
+
+    With `sampling.top_logprobs` the option of the most probable first letter is kept as a second
+    column. A reply that names no option is kept as it is, without a retry. A call that fails for
+    good, or that the model or its moderation declines, is kept as failed, not as a wrong answer.
+    """
 
     version: ClassVar[str] = "5"
     reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines", "captions")

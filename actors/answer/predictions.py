@@ -23,7 +23,10 @@ PROMPT = "file"  # prompt of the verdicts: these replies were asked for elsewher
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """Replies from a file."""
+    """Replies from a file.
+
+    A question without a reply counts as a failed call, not as a wrong answer.
+    """
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("questions",)

@@ -39,7 +39,12 @@ Count = Callable[[str, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class BatchSettings:
-    """Size and timing of batches."""
+    """Size and timing of batches.
+
+    A batch is sent after `quiet` seconds without a new call, after `longest` seconds in any case,
+    or with `most` calls or `most_bytes`. With batch=auto, fewer than `least` calls are made
+    directly.
+    """
 
     price: float = 0.5
     """Price of a batched call, as a share of the usual one."""

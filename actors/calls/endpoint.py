@@ -33,7 +33,10 @@ class CallEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """An endpoint's address, limits and prices."""
+    """An endpoint's address, limits and prices.
+
+    Only model and address decide a reply, so only they are part of the identity.
+    """
 
     model: str
     """Name of the model at the endpoint."""

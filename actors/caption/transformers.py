@@ -40,7 +40,8 @@ class TransformersCaptioner:
     """Commit or tag; null: the one in the cache."""
     prompt: str | None = keyed_by(lambda part: caption_prompt_id(part.prompt), default=None)
     """Question about each frame, for models that cannot follow the default; null: the typed
-    questions of prompts/caption/typed.j2."""
+    questions of prompts/caption/typed.j2. The sentence of its reply after "CAPTION:" is the
+    caption, or the whole reply without such a line."""
     dtype: str = "bfloat16"
     """Numeric type: bfloat16, float16 or float32."""
     max_tokens: int = 240

@@ -21,7 +21,12 @@ from mustsee.store import hardware
 
 @dataclass(frozen=True, kw_only=True)
 class WhisperX:
-    """One line per aligned sentence, with word times and, with a `diarizer`, speakers."""
+    """One line per aligned sentence, with word times and, with a `diarizer`, speakers.
+
+    A language without an aligner keeps the times of its segments, which `transcribed_by` notes
+    and the run counts. Speakers are distinguished within a window; their names contain its number
+    from the second window on.
+    """
 
     version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")

@@ -18,7 +18,10 @@ MIN_SCORE = 1e-6  # score without overlap, so that its logit is finite
 
 @dataclass(frozen=True, kw_only=True)
 class Lexical:
-    """The judge `lexical`."""
+    """The judge `lexical`.
+
+    The score is the measure itself.
+    """
 
     measure: str = "token_recall"
     """Measure of overlap: rouge_l, token_f1, token_recall."""

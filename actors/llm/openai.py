@@ -54,7 +54,10 @@ VIDEO_SECOND = 290.0  # tokens of a second of video, of a model whose family is 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAI(Endpoint):
-    """A chat endpoint."""
+    """A chat endpoint.
+
+    Without a schema, the prompt asks for the same reply in labelled lines.
+    """
 
     structured: Literal["auto", "json_schema", "none"] = "auto"
     """Form of replies: json_schema, none (labelled lines), auto (a schema until the endpoint

@@ -30,7 +30,10 @@ GATHER_S = 0.005  # seconds for which calls are gathered into one batch
 
 @dataclass(frozen=True, kw_only=True)
 class Transformers:
-    """Any chat model of `AutoModelForImageTextToText` (with images) or `AutoModelForCausalLM`."""
+    """Any chat model of `AutoModelForImageTextToText` (with images) or `AutoModelForCausalLM`.
+
+    JSON schemas are not enforced; only the prompt asks for them.
+    """
 
     model: str
     """Folder, or Hugging Face id; fetch it first with `hf download`."""

@@ -24,7 +24,11 @@ UNTRACED = Traces()
 
 @dataclass(frozen=True, kw_only=True)
 class Enrich(AskOptions):
-    """Writes reasoning traces of questions that passed."""
+    """Writes reasoning traces of questions that passed.
+
+    The `verifier` checks each step, and the `grader` grades the whole. The job skips this stage
+    if nothing is to be made.
+    """
 
     version: ClassVar[str] = "3"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")

@@ -73,7 +73,11 @@ class Faces:
 
 @dataclass(frozen=True, kw_only=True)
 class Objects:
-    """Detection of objects and people."""
+    """Detection of objects and people.
+
+    Where these or LiteRT are packages that are not installed, nothing is detected, and
+    `look.objects` is null.
+    """
 
     efficientdet: str = EFFICIENTDET_FOLDER
     """Folder of EfficientDet-Lite0 (object_detector.tflite)."""

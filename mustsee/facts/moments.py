@@ -22,7 +22,11 @@ MAX_DISTANCE = 0.1  # of moments that look alike: root mean square of their mean
 
 @dataclass(frozen=True, kw_only=True)
 class MomentRules:
-    """How a video is cut."""
+    """How a video is cut.
+
+    A shot of more than one and a half times that is divided, and shots of less than half of it
+    are joined.
+    """
 
     seconds: float = 6
     """Length of a moment, about, or a fourteenth of a short video; its borders are cuts where

@@ -36,7 +36,11 @@ DRAFTS_MORE_FAR = 0.25  # added to `far_share` for drafts: fewer of the far ones
 
 @dataclass(frozen=True, kw_only=True)
 class SelectRules:
-    """How composed questions are selected."""
+    """How composed questions are selected.
+
+    Of a video twice as long as that, near ones beyond `near_least` questions are left out until
+    it holds.
+    """
 
     questions: int = 60
     """Questions of a video, at most."""

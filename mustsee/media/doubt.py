@@ -45,7 +45,10 @@ class RecognisedSpeech:
 
 @dataclass(frozen=True, kw_only=True)
 class DoubtThresholds:
-    """The thresholds below or above which recognised speech is rejected."""
+    """The thresholds below or above which recognised speech is rejected.
+
+    A span above `clear` is accepted even there.
+    """
 
     compression: float = 2.4
     """Zlib compression ratio above which a text counts as a repeated phrase."""

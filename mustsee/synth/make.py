@@ -38,7 +38,11 @@ SOUND_RATES = (44_100, 48_000)
 
 @dataclass(frozen=True, kw_only=True)
 class CodingSettings:
-    """How a video is encoded."""
+    """How a video is encoded.
+
+    `preset` and `quality` are x264's: "ultrafast" to "veryslow", and the constant rate factor
+    (lower is better).
+    """
 
     copy: bool = True
     """Copy the uncut stretches of the background; false: encode all of it again."""

@@ -49,12 +49,11 @@ class BlindGuess:
     """A filter by guesses."""
 
     name: str
-    """Name in verdicts; the model sees the question and its options."""
+    """Name of the filter in verdicts and drop reasons."""
     prompt: str
-    """Prompt for one letter and nothing else, as in the paper; filters/blind ranks all
-    options."""
+    """Prompt of the guess, such as filters/blind, which ranks all options."""
     guesser: str = "guesser"
-    """Role of the model that guesses; it selected nothing."""
+    """Role of the model that guesses."""
     runs: int = 3
     """Runs with different seeds, each with other orders."""
     min_failures: int = 2

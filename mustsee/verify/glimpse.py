@@ -30,7 +30,7 @@ class Glimpse:
     """
 
     name: str
-    """Name in verdicts; the verifier sees one frame, from the middle of the video."""
+    """Name of the filter in verdicts and drop reasons."""
     sees: Condition = field(default_factory=lambda: Condition(condition="one_frame", frames=1))
     """What is shown of the whole video; one of `SILENT`."""
     forms: Sequence[str] | None = None

@@ -33,8 +33,7 @@ class SetGuess:
     """
 
     name: str
-    """Name in verdicts; the model sees all questions of a set and their list of answers at
-    once."""
+    """Name of the filter in verdicts and drop reasons."""
     guesser: str = "guesser"
     """Role of the model that guesses."""
     most: int = 2

@@ -64,10 +64,13 @@ class FailedWording:
 
 @dataclass(frozen=True, kw_only=True)
 class RepairRule:
-    """Settings of repair."""
+    """Settings of repair.
+
+    Where only the wording is at fault, none are shown.
+    """
 
     rounds: int = 2
-    """Rewrites of one question (the authors: 5)."""
+    """Rewrites of one question, at most."""
     of: Sequence[str] | None = None
     """Filters whose questions are repaired; null: all."""
     see: Condition | None = field(default_factory=lambda: Condition(frames=6, longest=768))

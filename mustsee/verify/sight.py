@@ -91,7 +91,9 @@ class Sight:
     """The filter `sight`.
 
     `see`, `whole`, `near`: how the evidence, the rest of the video, and the stretches that are
-    open or were named are shown; `near.most` frames in one look.
+    open or were named are shown; `near.most` frames in one look. `mrfs16` is `min_frames` of the
+    questions that at most 16 evenly spread frames suffice for (HERBench, 3.4, with this
+    selector). Questions without options are all looked at: what else is true is known of none.
     """
 
     runs: int = 3

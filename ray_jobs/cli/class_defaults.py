@@ -77,7 +77,7 @@ def _kind(node: Mapping[str, Any]) -> type | None:
 @functools.cache
 def _defaults(kind: type) -> dict[str, Any]:
     values = {field.name: _default(field) for field in dataclasses.fields(kind) if field.init}
-    plain = {name: to_plain(value) for name, value in values.items() if value is not MISSING}
+    plain = {name: _to_plain(value) for name, value in values.items() if value is not MISSING}
     return {name: value for name, value in plain.items() if _is_plain(value)}
 
 
@@ -86,18 +86,18 @@ def _default(field: dataclasses.Field[Any]) -> Any:
     return field.default if made is MISSING else made()
 
 
-def to_plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Return a default as configuration: a dataclass by its `_target_` and what differs from its
     class.
     """
     if isinstance(value, Mapping):
-        return {key: to_plain(inner) for key, inner in value.items()}
+        return {key: _to_plain(inner) for key, inner in value.items()}
     if isinstance(value, (tuple, list)):
-        return [to_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     kind = type(value)
     if not dataclasses.is_dataclass(kind):
         return value
-    own = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(kind) if f.init}
+    own = {f.name: _to_plain(getattr(value, f.name)) for f in dataclasses.fields(kind) if f.init}
     known = _defaults(kind)
     differs = {key: inner for key, inner in own.items() if key not in known or known[key] != inner}
     return {"_target_": f"{kind.__module__}.{kind.__qualname__}", **differs}

@@ -301,17 +301,22 @@ def compose_with_class_keys(name: str, overrides: Sequence[str]) -> DictConfig:
     """The configuration as Hydra composes it, with the keys that an override sets and that a
     choice leaves to its class.
     """
-    inner = [o for o in overrides if "." in o.partition("=")[0].partition("@")[0]]
-    inner = [o for o in inner if not o.startswith("hydra.")]
+    inner = [o for o in overrides if _is_inner(o)]
     if not inner:
         return hydra.compose(name, overrides=list(overrides))
     chosen = hydra.compose(name, overrides=[o for o in overrides if o not in inner])
-    keys = [_existing(o.partition("=")[0]) for o in inner]
+    keys = [_needed_key(o.partition("=")[0]) for o in inner]
     return hydra.compose(name, overrides=[*add_defaults(chosen, keys), *overrides])
 
 
-def _existing(key: str) -> str:
-    """The key that an override needs: of `+a.b`, which adds b, a."""
+def _is_inner(override: str) -> bool:
+    """Whether an override sets a key inside a key of the job, and not the package of a choice."""
+    key = override.partition("=")[0].partition("@")[0]
+    return "." in key and not key.startswith("hydra.")
+
+
+def _needed_key(key: str) -> str:
+    """The key that must exist for an override: for `+a.b`, which adds b, it is a."""
     adds = key.startswith("+") and not key.startswith("++")
     return key.lstrip("+~").rpartition(".")[0] if adds else key.lstrip("+~")
 

@@ -34,7 +34,8 @@ from mustsee.verify.vetting import VettingContext, mark_unverified
 @dataclass(frozen=True, kw_only=True)
 class Refine:
     """Marks questions that the role `guesser` guesses blind, and drops them from the test split.
-    The role `reader` must answer a rewrite from the scene.
+    The role `reader` must answer a rewrite from the scene. Metrics: `weak`, of the original
+    wording; `fixed`, of weak questions.
     """
 
     name: ClassVar[str] = "refine"

@@ -17,7 +17,10 @@ _CLAUSE = rf"(?!when\s+(?!(?:{_ASKING})\b))"
 
 @dataclass(frozen=True, kw_only=True)
 class Keywords:
-    """A filter by words of the question."""
+    """A filter by words of the question.
+
+    "When" is an opening before a verb like "does" and at the end; else it begins a clause.
+    """
 
     words: tuple[str, ...] = ()
     """Words forbidden in questions and options; the paper names the first three, the rest are

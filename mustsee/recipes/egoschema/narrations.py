@@ -25,7 +25,10 @@ _CLOCK = re.compile(r"(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:[.,]\d+)?)")
 
 @dataclass(frozen=True, kw_only=True)
 class NarrationColumns:
-    """The columns of a narration file."""
+    """The columns of a narration file.
+
+    One pass alone describes no action twice.
+    """
 
     form: str = "table"
     """Format of the file; ego4d: the nested JSON of Ego4D."""

@@ -12,7 +12,7 @@ from mustsee.records import Video
 @dataclass(frozen=True, kw_only=True)
 class MetadataFilter:
     """Three rules, each for videos that have its column. Raises UserError if `today` is not a
-    date.
+    date. Case of tags does not matter.
     """
 
     after: str = "probe"

@@ -12,7 +12,11 @@ from mustsee.verify.conditions.seen import Condition
 
 @dataclass(frozen=True, kw_only=True)
 class NeptuneSettings:
-    """How a script and its questions are written."""
+    """How a script and its questions are written.
+
+    Their gap is at least `apart_seconds`, or `apart_of_part` of the part's length if that is
+    less. If there are too few, the model is asked once for more.
+    """
 
     version: ClassVar[str] = "7"
     reads: ClassVar[tuple[str, ...]] = (
@@ -35,7 +39,8 @@ class NeptuneSettings:
     words_each: int = 500
     """Words per question in a part of many words."""
     max_words: int = 40_000
-    """Words of the video's content in one prompt; longer videos are processed in parts."""
+    """Words of the video's content in one prompt; longer videos are processed in parts. A model of
+    32,768 tokens takes about 12,000."""
     overview: bool = True
     """Ask about the whole, too, of a video in several parts."""
     unit_seconds: float = 30

@@ -13,7 +13,8 @@ from mustsee.records import Video
 @dataclass(frozen=True, kw_only=True)
 class Static:
     """Similar frames form a cluster. A video is static if its largest cluster holds at least
-    `share` of the frames: the rest are a fade or a title. At 1.0 it must be the only cluster.
+    `share` of the frames: the rest are a fade or a title. At 1.0 it must be the only cluster. A
+    video without frames is kept.
     """
 
     after: str = "look"

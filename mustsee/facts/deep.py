@@ -16,9 +16,10 @@ from mustsee.calls.llm import Asker
 from mustsee.facts.choices import ask_choices, free_claims
 from mustsee.facts.claims import add_lines, list_claims
 from mustsee.facts.deep_settings import DeepRules
+from mustsee.facts.edit import Writers, write_questions
 from mustsee.facts.mix import Level, Skill, allot, read_levels
 from mustsee.facts.point_exam import PointSeats, examine_open
-from mustsee.facts.points import OpenDraft, make_statements, write_questions
+from mustsee.facts.points import OpenDraft, compose_open, make_statements
 from mustsee.facts.select import ChosenGroup
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.table import TruthTable
@@ -139,16 +140,26 @@ async def ask_open(
     *,
     seed: int,
 ) -> tuple[Question, ...]:
-    """Return the open questions of a video, examined."""
+    """Return the open questions of a video, examined; those that the editor rejected are not."""
     statements = make_statements(table, claims)
     more = _cut_down(wanted, math.ceil(rules.points.spare * sum(wanted.values())))
+    writers = Writers(writer=seats.writer, editor=seats.verifier)
     drafts = await write_questions(
-        video, statements, seats.writer, more, skills, rules.points, tally, seed=seed
+        video, statements, writers, frames, more, skills, rules.points, tally, seed=seed
     )
-    chosen = limit_claims(drafts, rules.points.of_claim)
-    tally.add(OVERUSED, len(drafts) - len(chosen))
+    passed = [draft for draft in drafts if not draft.remark]
+    chosen = limit_claims(passed, rules.points.of_claim)
+    tally.add(OVERUSED, len(passed) - len(chosen))
     exam_seats = PointSeats(guesser=seats.guesser, verifier=seats.verifier, grader=seats.writer)
-    return await examine_open(chosen, video, exam_seats, frames, rules.points, tally, by, seed=seed)
+    examined = await examine_open(
+        chosen, video, exam_seats, frames, rules.points, tally, by, seed=seed
+    )
+    rejected = (
+        replace(compose_open(draft, video, by), drop=f"editor: {draft.remark}")
+        for draft in drafts
+        if draft.remark
+    )
+    return (*examined, *rejected)
 
 
 def limit_claims(drafts: Sequence[OpenDraft], of_claim: int) -> list[OpenDraft]:

@@ -73,12 +73,19 @@ class PointRules:
     """Questions that one claim is a point of, at most."""
     contradictions: int = 5
     """Wrong statements of a question, at most."""
+    editor: Condition | None = field(
+        default_factory=lambda: Condition(condition="evidence", frames=64)
+    )
+    """Frames of the video for the verifier, who as an editor reads the questions before they are
+    examined; null: nobody does."""
+    rewrites: int = 2
+    """Times that the writer may write a question again that the editor sent back."""
     see: Condition = field(
         default_factory=lambda: Condition(condition="evidence", fps=1.0, least=2, most=64)
     )
     """Frames of the evidence for the verifier, who answers."""
-    together: int = 4
-    """Questions that it answers at once."""
+    together: int = 2
+    """Questions that it answers at once: the more, the fewer frames there are of each."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most:
@@ -86,6 +93,8 @@ class PointRules:
                 f"ask.settings.deep.points.least={self.least!r}, most={self.most!r}: at least 1, "
                 "the least first"
             )
+        if self.rewrites < 0:
+            raise UserError(f"ask.settings.deep.points.rewrites={self.rewrites!r}: at least 0")
         if self.spare < 1 or self.together < 1 or self.of_claim < 1 or self.left < 1:
             raise UserError(
                 f"ask.settings.deep.points: spare={self.spare!r}, together={self.together!r}, "

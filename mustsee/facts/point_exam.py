@@ -298,6 +298,11 @@ def settle_points(
         replace(point, state=state) for point, state in zip(question.points, states, strict=True)
     )
     left = [s for s, state in zip(draft.statements, states, strict=True) if state == COUNTED]
+    told = [
+        one
+        for one, verdict in zip(draft.statements, seeing.verdicts, strict=True)
+        if verdict == 1 and one.facts not in doubted
+    ]
     evidence = evidence_of(left, video)
     metrics = {
         "points_blind": _share(alone),
@@ -310,7 +315,7 @@ def settle_points(
         points=points,
         contradictions=contradictions(wrong, grades, rules.contradictions),
         evidence=evidence or question.evidence,
-        answer=full_answer(draft, left, states, grades.written) or question.answer,
+        answer=full_answer(draft, told, states, grades.written) or question.answer,
         depth=len({name for statement in left for name in statement.facts}) or None,
         metrics={**question.metrics, **metrics},
         drop=_drop_reason(states, evidence, video, rules, fault),
@@ -318,16 +323,16 @@ def settle_points(
 
 
 def full_answer(
-    draft: OpenDraft, left: Sequence[Statement], states: Sequence[str], written: PointsGrade
+    draft: OpenDraft, told: Sequence[Statement], states: Sequence[str], written: PointsGrade
 ) -> str:
     """Return the writer's answer, if it states all points that count and says nothing that is
-    known to be wrong, or else these points one after the other.
+    known to be wrong, or else the points that the viewer told, one after the other.
     """
     counted = [v for v, state in zip(written.verdicts, states, strict=True) if state == COUNTED]
     is_sound = all(v == 1 for v in counted) and -1 not in written.verdicts
     if draft.answer and is_sound and not any(written.asserted):
         return draft.answer
-    return " ".join(statement.text for statement in left)
+    return " ".join(statement.text for statement in told)
 
 
 def _share(grade: PointsGrade) -> float:

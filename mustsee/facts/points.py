@@ -1,20 +1,19 @@
 """Open questions with points, written of verified claims and facts.
 
-    questions = await write_questions(video, table, claims, writer, wanted, rules)
+    drafts = await write_some(video, statements, writer, wanted, skills, rules, seed=seed)
 
 QUESTION 1: cause | How does it come about that the box is opened, and what comes of it?
 POINT 1: 3 | C4
 POINT 1: 1 | F12
 
 A point is a verified claim or fact, word for word: the writer chooses which make up the full answer
-and words the question. What is guessed, and what nobody who sees it says, is found by
-`mustsee.facts.point_exam`.
+and words the question. What an editor holds against it is found by `mustsee.facts.edit`; what is
+guessed, and what nobody who sees it says, by `mustsee.facts.point_exam`.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -24,7 +23,6 @@ from mustsee.facts.claims import claim_spans, sentence
 from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.mix import Skill
 from mustsee.facts.table import TruthTable
-from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.questions.drafts import Draft, question_id
 from mustsee.questions.rows import Row, Rows, rows_form
 from mustsee.records import Claim, Fact, Point, Provenance, Question, Span, Video
@@ -38,8 +36,6 @@ POINT_KINDS = ("event", "state", "cause", "object")  # of facts that may be poin
 MAX_FACTS = 150  # facts that the writer is shown beside the claims
 MAX_QUESTION_WORDS = 60
 MAX_SPANS = 8  # of a statement that the writer is shown
-QUESTIONS_AT_ONCE = 30  # that one reply holds
-QUESTION_LISTS = "lists of open questions"  # `what` of the requests
 QUESTION_TYPE = "Other"
 _ID = re.compile(r"[\[(]?\s*([CF])\s*(\d{1,4})\s*[\])]?", re.IGNORECASE)
 
@@ -73,7 +69,8 @@ class Statements:
 @dataclass(frozen=True, kw_only=True)
 class OpenDraft:
     """An open question and its points, before an exam. `weights`: of the statements. `answer`: a
-    full one in the writer's words; empty: there is none.
+    full one in the writer's words; empty: there is none. `remark`: what an editor holds against it;
+    empty: nothing.
     """
 
     skill: str
@@ -81,6 +78,7 @@ class OpenDraft:
     statements: tuple[Statement, ...]
     weights: tuple[int, ...]
     answer: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,54 +117,6 @@ def _fact_statement(fact: Fact) -> Statement:
     return Statement(text=sentence(text, "a fact"), facts=(fact.fact_id,), spans=fact.spans)
 
 
-async def write_questions(
-    video: Video,
-    statements: Statements,
-    writer: Asker,
-    wanted: Mapping[str, int],
-    skills: Sequence[Skill],
-    rules: PointRules,
-    tally: StepTally,
-    *,
-    seed: int,
-) -> tuple[OpenDraft, ...]:
-    """Return open questions of the skills, as many as are `wanted` of each at most, as far as the
-    statements allow. Many are written in several requests, each of the claims of another stretch.
-    Raises BadRow if no reply can be parsed.
-    """
-    parts = max(1, -(-sum(wanted.values()) // QUESTIONS_AT_ONCE))
-    asked = [
-        write_some(video, one, writer, number, skills, rules, seed=seed)
-        for one, number in zip(
-            _divide_statements(statements, parts), _divide_wanted(wanted, parts), strict=True
-        )
-        if any(number.values()) and one.claims and len(one.claims) + len(one.facts) >= rules.least
-    ]
-    written = await gather_readable(asked, tally, QUESTION_LISTS)
-    return tuple(draft for drafts in written for draft in drafts or ())
-
-
-def _divide_statements(statements: Statements, parts: int) -> list[Statements]:
-    """Return the statements in parts of neighbours; claims are in the order of time."""
-
-    def divide(some: Sequence[Statement], n: int) -> tuple[Statement, ...]:
-        return tuple(some[n * len(some) // parts : (n + 1) * len(some) // parts])
-
-    return [
-        Statements(claims=divide(statements.claims, n), facts=divide(statements.facts, n))
-        for n in range(parts)
-    ]
-
-
-def _divide_wanted(wanted: Mapping[str, int], parts: int) -> list[dict[str, int]]:
-    """Return the numbers of questions in parts of about one size, with as many skills in each as
-    there can be.
-    """
-    each = [skill for skill, number in wanted.items() for _ in range(number)]
-    divided = [Counter(each[n::parts]) for n in range(parts)]
-    return [{skill: part[skill] for skill in wanted} for part in divided]
-
-
 async def write_some(
     video: Video,
     statements: Statements,
@@ -176,8 +126,12 @@ async def write_some(
     rules: PointRules,
     *,
     seed: int,
+    published: Sequence[OpenDraft] = (),
+    returned: Sequence[OpenDraft] = (),
 ) -> tuple[OpenDraft, ...]:
-    """Return open questions of one request. Raises BadRow if no reply can be parsed."""
+    """Return open questions of one request, none like those `published`. `returned`: what an editor
+    sent back, to be written again. Raises BadRow if no reply can be parsed.
+    """
     defined = {skill.name: skill.definition for skill in skills}
     asked = [WantedSkill(name, n, defined[name]) for name, n in wanted.items() if n > 0]
     return await writer.ask(
@@ -191,7 +145,28 @@ async def write_some(
         least=rules.least,
         most=rules.most,
         of_claim=rules.of_claim,
+        published=show_drafts(published, statements),
+        returned=show_drafts(returned, statements),
     )
+
+
+def show_drafts(drafts: Sequence[OpenDraft], statements: Statements) -> list[dict[str, str]]:
+    """Return drafts as prompts show them, their points by the ids of the statements."""
+    ids = {
+        one.facts[0]: f"{letter}{n}"
+        for letter, some in (("C", statements.claims), ("F", statements.facts))
+        for n, one in enumerate(some, 1)
+    }
+    return [
+        {
+            "skill": draft.skill,
+            "question": draft.question,
+            "ids": ", ".join(ids[one.facts[0]] for one in draft.statements),
+            "answer": draft.answer,
+            "remark": draft.remark,
+        }
+        for draft in drafts
+    ]
 
 
 def questions_form(

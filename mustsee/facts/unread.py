@@ -22,11 +22,11 @@ class StepTally:
 
 
 async def gather_readable(
-    requests: Sequence[Awaitable[T]], tally: StepTally, what: str
+    requests: Sequence[Awaitable[T]], tally: StepTally, what: str, *, may_lack: bool = False
 ) -> list[T | None]:
     """Return the results of requests in their order, null for each whose replies could not be
-    parsed, and count them as requests for `what`. Raises BadRow if all of them are so, and any
-    other exception as it is.
+    parsed, and count them as requests for `what`. Raises BadRow if all of them are so, unless the
+    step `may_lack` them, and any other exception as it is.
     """
     results = await gather(*requests, return_exceptions=True)
     unread = [result for result in results if isinstance(result, BadRow)]
@@ -36,6 +36,6 @@ async def gather_readable(
     tally.requests.add_sent(what, len(results))
     if unread:
         tally.requests.add_unread(what, unread[-1], len(unread))
-    if unread and len(unread) == len(results):
+    if unread and len(unread) == len(results) and not may_lack:
         raise unread[-1]
     return [None if isinstance(result, BaseException) else result for result in results]

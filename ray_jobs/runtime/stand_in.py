@@ -48,6 +48,7 @@ HELD = " because "  # in a made-up claim that holds; none of its altered version
 SEEN = "I see this. "  # begins a made-up answer of a reader who sees the video
 OPEN_POINTS = 6  # points of a made-up open question
 CLAIM_POINTS = 3  # of these, claims
+SENT_BACK = 3  # of so many open questions the editor sends one back
 EVIDENCE_S = 8.0  # seconds of a made-up question's evidence, of each moment
 LOOKS = ("in a red coat", "in black trousers", "with a grey beard", "in a striped shirt",
          "with a green scarf", "in a white apron", "with long hair", "in a yellow hat")  # fmt: skip
@@ -280,7 +281,8 @@ def _spread(count: int, most: int, first: int) -> list[int]:
 
 def _open_questions(variables: Mapping[str, Any]) -> str:
     """As many open questions as are wanted, each on claims and facts from the whole video."""
-    rng, lines = random.Random(f"{len(variables['claims'])}/{len(variables['facts'])}"), list[str]()
+    made_of = "/".join(str(len(variables[name])) for name in ("claims", "facts", "returned"))
+    rng, lines = random.Random(made_of), list[str]()
     skills = [skill.name for skill in variables["wanted"] for _ in range(skill.count)]
     for n, skill in enumerate(skills):
         question, _ = _asked(rng)
@@ -290,6 +292,15 @@ def _open_questions(variables: Mapping[str, Any]) -> str:
         ids = [*(f"C{m + 1}" for m in claims), *(f"F{m + 1}" for m in facts)]
         lines += [f"POINT {n + 1}: 2 | {name}" for name in ids]
     return "\n".join(lines)
+
+
+def _edited_questions(variables: Mapping[str, Any]) -> str:
+    """Every third question is sent back, and passes when it is written again."""
+    is_first = len(variables["drafts"]) > SENT_BACK
+    return "\n".join(
+        f"QUESTION {n}: {f'incomplete | {REMARK}' if is_first and n % SENT_BACK == 0 else 'none |'}"
+        for n, _ in enumerate(variables["drafts"], 1)
+    )
 
 
 def _written_choices(variables: Mapping[str, Any]) -> str:
@@ -385,6 +396,7 @@ MADE_UP: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "facts/answer_seen": _open_answers,
     "facts/choices": _written_choices,
     "facts/claims": _listed_claims,
+    "facts/edit": _edited_questions,
     "facts/extract": _listed_facts,
     "facts/grade": _graded_points,
     "facts/grade_answers": _graded_answers,

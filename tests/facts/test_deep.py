@@ -388,9 +388,21 @@ class Story:
     def model(self) -> Model:
         return Model(
             {"facts/claims": self.claims, "facts/weigh": weigh_reply(), "facts/rank": rank_reply,
-             "facts/questions": self.questions, "facts/answer_blind": self.answer,
+             "facts/questions": self.questions, "facts/edit": edit_reply(),
+             "facts/answer_blind": self.answer,
              "facts/answer_seen": self.answer, "facts/grade_answers": self.grade}
         )  # fmt: skip
+
+
+def edit_reply(*remarks: str) -> Reply:
+    """A script of an editor who makes these remarks in turn, one a question, and then none."""
+    left = list(remarks)
+
+    def reply(request: Request) -> str:
+        asked = range(1, len(request.variables["drafts"]) + 1)
+        return "\n".join(f"QUESTION {n}: {left.pop(0) if left else 'none |'}" for n in asked)
+
+    return reply
 
 
 SETTINGS = FactSettings(
@@ -428,7 +440,8 @@ def test_points_that_are_said_without_the_video_or_not_said_with_it_do_not_count
     assert set(by_text.values()) == {COUNTED}
     assert (first.drop, second.drop) == (None, None)
     assert (first.skill, second.skill, first.form) == ("cause", "goal", "points")
-    assert "The thing 1 goes" not in first.answer
+    assert "The thing 1 goes" in first.answer, "it is guessed, but right"
+    assert "The thing 2 goes" not in first.answer, "no viewer says it"
     assert first.depth == 4 * (1 + 3), "four claims, three facts each"
     assert all("wrongly" in text for text in first.contradictions)
     assert first.metrics["reach_seconds"] >= 30
@@ -563,8 +576,8 @@ def test_claims_that_others_have_and_few_claims_give_fewer_questions() -> None:
     def thrice(request: Request) -> str:
         text = story.questions(request)
         other = text[text.index("QUESTION 2") :]
-        again = other.replace("QUESTION 2", "QUESTION 3").replace("POINT 2", "POINT 3")
-        return f"{text}\n{again}\n{again.replace('N 3', 'N 4').replace('T 3', 'T 4')}"
+        again = (other.replace(" 2:", f" {n}:").replace("becomes", f"{n} becomes") for n in (3, 4))
+        return "\n".join([text, *again])
 
     model = Model({**story.model().replies, "facts/questions": thrice})
     questions, counts = run_story(story, model=model)

@@ -23,13 +23,14 @@ from mustsee.evaluate import rubric
 from mustsee.facts.choices import write_choices
 from mustsee.facts.claims import list_claims
 from mustsee.facts.deep_settings import ChoiceRules, ClaimRules, PointRules
+from mustsee.facts.edit import Writers, write_questions
 from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
 from mustsee.facts.mix import Skill
 from mustsee.facts.point_exam import answer_blind, answer_seen
 from mustsee.facts.point_grades import grade_answers
-from mustsee.facts.points import Statement, compose_open, make_statements, write_questions
+from mustsee.facts.points import Statement, compose_open, make_statements
 from mustsee.facts.rank import rank
 from mustsee.facts.select import Chosen
 from mustsee.facts.settings import MODEL_KINDS
@@ -84,7 +85,10 @@ FACT_REPLIES = {
     "STATEMENT 2: DOES NOT HOLD | NONE | the dog is first\n"
     "STATEMENT 3: CANNOT BE TOLD | NONE | it is dark",
     "facts/questions": "QUESTION 1: cause | How does it come about that the dog jumps?\n"
-    "POINT 1: 3 | C1\nPOINT 1: 1 | F1\nPOINT 1: 2 | F2\nPOINT 1: 1 | F3",
+    "POINT 1: 3 | C1\nPOINT 1: 1 | F1\nPOINT 1: 2 | F2\nPOINT 1: 1 | F3\n"
+    "ANSWER 1: He pours, and it jumps.\nQUESTION 2: cause | What becomes of the water?\n"
+    "POINT 2: 3 | C1\nPOINT 2: 1 | F1\nPOINT 2: 2 | F2\nPOINT 2: 1 | F3\nANSWER 2: It is gone.",
+    "facts/edit": "QUESTION 1: one scene | the end tells it\nQUESTION 2: none |",
     "facts/answer_blind": "ANSWER 1: A man calls it.\nANSWER 2: It is opened.",
     "facts/answer_seen": "ANSWER 1: NONE | A man pours water.\nANSWER 2: there is no box | None.",
     "facts/word": "QUESTION 1: What do we see after the man pours water?\n"
@@ -228,8 +232,9 @@ async def _deep(asker: RecordingAsker) -> None:
     statements = make_statements(table, claims[:1])
     skills = (Skill(name="cause", share=1.0), Skill(name="tools", share=1.0, definition="a tool"))
     wanted = {"cause": 1, "tools": 2}
-    (draft,) = await write_questions(
-        video, statements, asker, wanted, skills, points, tally, seed=0
+    writers = Writers(writer=asker, editor=asker)
+    draft, *_ = await write_questions(
+        video, statements, writers, frames, wanted, skills, points, tally, seed=0
     )
     asked = [replace(DEEP, evidence=(Span(1.0, 3.0),)), compose_open(draft, video, BY)]
     others = [replace(DEEP, question_id="o", question=CHOICE, options=OPTIONS)]

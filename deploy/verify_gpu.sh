@@ -100,7 +100,7 @@ said = " ".join(" ".join(cue.split("\n")[2:]) for cue in lines)
 print(json.dumps({"audio_filepath": str(Path("examples/videos/birdhouse.mp4").resolve()), "text": said}))
 PYTHON
 compute=$([ "$whisper_device" = cuda ] && echo float16 || echo int8)
-bench hear what.manifest="$out/speech.jsonl" '~what.engines.sphinx' '~what.engines.whisperx' \
+bench hear what.manifest="$out/speech.jsonl" '~what.engines.whisperx' \
   what.engines.whisper_greedy.device="$whisper_device" what.engines.whisper_greedy.compute_type="$compute" \
   what.engines.whisper_beam_5.device="$whisper_device" what.engines.whisper_beam_5.compute_type="$compute" \
   ${WHISPER:+what.engines.whisper_greedy.model=$WHISPER what.engines.whisper_beam_5.model=$WHISPER}

@@ -1,5 +1,5 @@
-"""hear=auto: subtitles if there are any, else speech recognition. Voices tell the speakers apart;
-where no line was recognised, the sound tells why.
+"""hear=auto: subtitles if there are any, else speech recognition; where no line was recognised, the
+sound tells why.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from actors.hear.speakers import Speakers
 from actors.hear.subtitles import SubtitleTranscript
 from actors.part import Checkable, Opened, Part, RunContext
-from mustsee.errors import NotInstalled
+from mustsee.errors import BadRow, NotInstalled
 from mustsee.media.sound import audio_chunks, decode_once
 from mustsee.media.unheard import SURE, Detect, unheard_reason
 from mustsee.nn import weights
@@ -30,30 +29,27 @@ class MusicDetector:
 
 @dataclass(frozen=True, kw_only=True)
 class Auto:
-    """Takes `subtitles`; transcribes a video without any subtitle line with `engine`. `speakers`
-    names who speaks the lines that have no speaker; null: they stay without. `music` tells whether
-    sound without lines is music; null: music and noise have one reason.
+    """Takes `subtitles`; transcribes a video without any subtitle line with `engine`; null: none is
+    installed, and such a video is a problem that says `why`. `music` tells whether sound without
+    lines is music; null: music and noise have one reason.
     """
 
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     reads: ClassVar[tuple[str, ...]] = ("digest", "subtitles_digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "subtitles")
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by", "unheard")
 
-    engine: Part
+    engine: Part | None
     subtitles: SubtitleTranscript = field(default_factory=SubtitleTranscript)
-    speakers: Speakers | None = None
     music: MusicDetector | None = None
+    why: str = ""
 
     def open(self, run: RunContext) -> Opened:
-        transcribe = self.engine.open(run)
-        name = self.speakers.load() if self.speakers else None
+        transcribe = self.engine.open(run) if self.engine else self._refuse
         detect = load_detector(weights.find(self.music.model)) if self.music else None
 
         def finish(video: Video) -> Video:
-            if not video.lines:
-                return _with_reason(video, detect)
-            return name(video) if name else video
+            return video if video.lines else _with_reason(video, detect)
 
         def hear(video: Video) -> Video | Awaitable[Video]:
             from_subtitles = self.subtitles.hear(video)
@@ -62,6 +58,12 @@ class Auto:
                 return finish(heard) if isinstance(heard, Video) else _finish_later(heard, finish)
 
         return hear
+
+    def _refuse(self, video: Video) -> Video:
+        raise BadRow(
+            f"it has no subtitles, and no speech recogniser is installed ({self.why}); "
+            "hear=subtitles takes such a video as one without speech"
+        )
 
 
 def _with_reason(video: Video, detect: Detect | None) -> Video:
@@ -79,26 +81,19 @@ async def _finish_later(heard: Awaitable[Video], finish: Callable[[Video], Video
     return await asyncio.to_thread(finish, await heard)
 
 
-def auto(
-    *,
-    engine: Part,
-    otherwise: Part,
-    subtitles: SubtitleTranscript,
-    speakers: Speakers | None,
-    music: MusicDetector | None,
-) -> Auto:
-    """`Auto` with `engine`, or with `otherwise` if the package of the engine's model is missing;
-    without `speakers` or `music` if the package of theirs is. This is decided once, where the job
-    starts.
+def auto(*, engine: Part, subtitles: SubtitleTranscript, music: MusicDetector | None) -> Auto:
+    """`Auto` with `engine`, or without one if the package of its model is missing; without `music`
+    if the package of its detector is. This is decided once, where the job starts.
     """
+    why = ""
     try:
         if isinstance(engine, Checkable):
             engine.check(None)
-    except NotInstalled:
-        engine = otherwise
+    except NotInstalled as error:
+        why = str(error)
     return Auto(
-        engine=engine,
+        engine=None if why else engine,
         subtitles=subtitles,
-        speakers=speakers if speakers and weights.is_installed(speakers.model) else None,
         music=music if music and weights.is_installed(music.model) else None,
+        why=why,
     )

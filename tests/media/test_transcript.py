@@ -105,7 +105,7 @@ def test_words_are_split_into_lines_at_sentences_and_pauses() -> None:
         ({"has_audio": True, "lineage": {"hear": "k"}}, "nothing recognised"),
         ({"unheard": "no speech: music", "lineage": {"hear": "k"}}, "no speech: music"),
         ({"language": "de", "lineage": {"hear": "k"}}, "nothing recognised: marked 'de'"),
-        ({"transcribed_by": "sphinx", "lineage": {"hear": "k"}}, "sphinx"),
+        ({"transcribed_by": "tiny", "lineage": {"hear": "k"}}, "tiny"),
         ({"transcribed_by": "base", "language": "en"}, "base"),
         ({"transcribed_by": "base", "language": "de"}, "base, de"),
         ({"has_audio": False, "lineage": {"probe": "k"}}, ""),

@@ -74,7 +74,7 @@ def test_the_rows_match_the_schemas(out: Path) -> None:
     videos = {row["video_id"]: row for row in pq.read_table(out / "videos.parquet").to_pylist()}
     assert videos["broken"]["problem"]["stage"] == "probe"
     assert videos["birdhouse"]["transcribed_by"].startswith("subtitles")
-    assert videos["pancakes"]["transcribed_by"] in ("whisper (tiny.en)", "sphinx")
+    assert videos["pancakes"]["transcribed_by"] == "whisper (tiny.en)"
     assert len(videos["pancakes"]["shots"]) >= 8
     for question in pq.read_table(out / "questions.parquet").to_pylist():
         assert question["options"][question["answer_index"]] == question["answer"]

@@ -26,7 +26,7 @@ STORY = ROOT / "examples/replies/story.jsonl"
 TRANSCRIPTS = ROOT / "examples/replies/transcripts.jsonl"
 # as RECORDED in the Makefile
 RECORDED = [
-    "vet.filters.options=null", "hear.speakers=null",
+    "vet.filters.options=null",
     "hear@hear.engine=replay", f"hear.engine.path={TRANSCRIPTS}",
 ]  # fmt: skip
 NOT_DEEP = ["ask.settings.deep=null", "vet.worth=null"]  # nothing of these was recorded

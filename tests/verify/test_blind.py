@@ -495,7 +495,7 @@ def test_the_prompt_contains_no_ranking_to_copy() -> None:
 
 @pytest.mark.parametrize(
     ("transcribed_by", "recognised"),
-    [("subtitles (file)", False), (None, False), ("whisper (tiny)", True), ("sphinx", True)],
+    [("subtitles (file)", False), (None, False), ("whisper (tiny)", True), ("parakeet", True)],
 )
 def test_only_machine_transcripts_are_called_recognised(
     transcribed_by: str | None, recognised: bool

@@ -16,8 +16,6 @@ import pytest
 from actors.calls.endpoint import Endpoint
 from actors.hear.auto import Auto, MusicDetector, auto
 from actors.hear.openai import OpenAIHearing, Transcriptions
-from actors.hear.speakers import Speakers
-from actors.hear.sphinx import Sphinx
 from actors.hear.subtitles import SubtitleTranscript
 from actors.hear.whisper import Whisper
 from actors.hear.whisperx import WhisperX, _words
@@ -34,7 +32,7 @@ from tests.support.contract import worker
 from tests.support.hearing import EXAMPLES, INTERVIEW, english, run_context, video
 from tests.support.parts import backwards
 
-NAMES = ["subtitles", "sphinx", "auto", "tiny", "whisper", "whisperx", "openai"]
+NAMES = ["subtitles", "auto", "tiny", "whisper", "whisperx", "openai"]
 # WhisperX and its packages warn of things that are not needed here (torchcodec, versions).
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings(
     "ignore::UserWarning:pyannote.*", "ignore::UserWarning:torch.*",
@@ -128,8 +126,7 @@ def case(
             vad="silero",
         )
     else:
-        pytest.importorskip("pocketsphinx")
-        part = Sphinx() if name == "sphinx" else Auto(engine=Sphinx())
+        part = Auto(engine=english())
     yield Case(part, part.open(run_context()), video, name != "subtitles")
 
 
@@ -171,7 +168,7 @@ def test_speech_becomes_timed_lines(case: Case) -> None:
     assert (row.video_id, row.uri) == ("v", case.video)
     if case.listens:
         # An engine for English only, without confidence scores, sets no language.
-        guessed = isinstance(case.part, (Sphinx, Auto)) or getattr(case.part, "doubt", 0) is None
+        guessed = getattr(case.part, "doubt", 0) is None
         assert row.language == (None if guessed else "en")
         # The random Whisper writes more in 9 s than the random aligner can place.
         assert any(line.words for line in lines) or isinstance(case.part, WhisperX)
@@ -228,83 +225,39 @@ def test_hardware_is_not_part_of_the_key(tmp_path: Path) -> None:
     part = Whisper(model=str(tmp_path))
     assert identity(replace(part, device="cuda", batch_size=64, threads=4)) == identity(part)
     assert identity(replace(part, compute_type="int8")) != identity(part)
-    assert identity(Auto(engine=Sphinx())) != identity(Auto(engine=Sphinx(window=60.0)))
+    assert identity(Auto(engine=part)) != identity(Auto(engine=replace(part, beam_size=1)))
 
 
-def test_sphinx_transcribes_most_words() -> None:
-    pytest.importorskip("pocketsphinx")
-    row = Sphinx().open(run_context())(video(str(EXAMPLES / "pancakes.mp4"), end=12.0))
-    assert isinstance(row, Video)
-    text = " ".join(x.text for x in row.lines or ())
-    assert "today we will make pancakes for the whole family" in text
-    assert "recipe twenty years ago" in text
-
-
-def test_auto_uses_the_first_installed_engine() -> None:
-    part, sphinx = english(), Sphinx()
+def test_auto_uses_the_engine_if_it_is_installed() -> None:
+    part = english()
+    missing = replace(part, model="package:no_such_wheel/model")
     others = {
-        "otherwise": sphinx,
         "subtitles": SubtitleTranscript(),
-        "speakers": Speakers(model="package:no_such_wheel/model"),
         "music": MusicDetector(model="package:no_such_wheel/model"),
     }
     chosen = auto(engine=part, **others)
-    assert chosen.engine == part
-    assert (chosen.speakers, chosen.music) == (None, None)
-    chosen = auto(engine=replace(part, model="package:no_such_wheel/model"), **others)
-    assert chosen.engine == sphinx
-    assert identity(chosen) == identity(Auto(engine=sphinx))
-    # A missing model that was set by name is an error, and is not replaced.
+    assert (chosen.engine, chosen.music) == (part, None)
+    opened = auto(engine=missing, **others).open(run_context())
+    row = opened(video(VIDEO))
+    assert isinstance(row, Video)
+    assert row.transcribed_by == "subtitles (file)", "they need none"
+    with pytest.raises(BadRow, match=r"no speech recogniser is installed \(.*no_such_wheel"):
+        opened(video(INTERVIEW))
+    # A missing model that was set by name is an error.
     with pytest.raises(UserError, match="hf download acme/tiny"):
         auto(engine=Whisper(model="acme/tiny"), **others)
 
 
-def ring(path: Path, *, tags: str = "") -> str:
-    """A video with subtitles whose six lines of 3 s sound high and low by turns."""
-    times = np.arange(3 * SAMPLE_RATE) / SAMPLE_RATE
-    tones = [np.sin(2 * np.pi * hertz * times) for hertz in (1000, 200) * 3]
-    with wave.open(str(path), "wb") as out:
-        out.setparams((1, 2, SAMPLE_RATE, 0, "NONE", ""))
-        out.writeframes((np.concatenate(tones) * 9000).astype("<i2").tobytes())
-    cues = [f"00:{3 * i:02}.000 --> 00:{3 * i + 3:02}.000\n{tags}It is {i}." for i in range(6)]
-    path.with_suffix(".vtt").write_text("WEBVTT\n\n" + "\n\n".join(cues))
-    return str(path)
-
-
-def pitch(samples: np.ndarray) -> np.ndarray:
-    """A stand-in of a voice's vector: whether a tone is high or low."""
-    crossings = np.count_nonzero(np.diff(np.signbit(samples))) / len(samples) * SAMPLE_RATE
-    return np.eye(2, dtype=np.float32)[int(crossings > 1000)]
-
-
-def test_speakers_are_named_by_the_sound_of_their_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("actors.hear.speakers.load_encoder", lambda folder: pitch)
-    part = Auto(engine=Sphinx(), speakers=Speakers(model=str(tmp_path)))
-    opened = part.open(run_context())
-    row = opened(video(ring(tmp_path / "a.wav")))
-    assert isinstance(row, Video)
-    assert [x.speaker for x in row.lines or ()] == ["speaker 1", "speaker 2"] * 3
-    assert row.transcribed_by == "subtitles (file), speakers by voice"
-    half = opened(video(ring(tmp_path / "a.wav"), start=3.0, end=15.0))
-    assert isinstance(half, Video)
-    assert [x.speaker for x in half.lines or ()] == ["speaker 1", "speaker 2"] * 2
-    tagged = opened(video(ring(tmp_path / "b.wav", tags="<v Ann>")))
-    assert isinstance(tagged, Video)
-    assert {x.speaker for x in tagged.lines or ()} == {"Ann"}
-    assert tagged.transcribed_by == "subtitles (file)"
-
-
 def test_subtitles_come_first() -> None:
-    class SilentSphinx(Sphinx):
+    class Unused:
         def open(self, run: RunContext) -> Opened:
             def hear(row: Video) -> Video:
                 raise AssertionError("subtitles are there")
 
             return hear
 
-    row = Auto(engine=SilentSphinx()).open(run_context())(video(VIDEO))
+    engine: Any = Unused()
+    row = Auto(engine=engine).open(run_context())(video(VIDEO))
     assert isinstance(row, Video)
     assert len(row.lines or ()) == 15
     assert row.transcribed_by == "subtitles (file)"
@@ -387,16 +340,13 @@ def test_a_named_subtitle_file_counts_from_the_video(tmp_path: Path) -> None:
         opened(video(str(tmp_path / "video.mp4"), subtitles="none.srt"))
 
 
-@pytest.mark.parametrize(("name", "seconds"), [("sphinx", 8.0), ("tiny", 8.0), ("any", 5.0)])
+@pytest.mark.parametrize(("name", "seconds"), [("tiny", 8.0), ("any", 5.0)])
 def test_a_video_is_transcribed_in_chunks_as_in_one(
     name: str, seconds: float, request: pytest.FixtureRequest
 ) -> None:
     """Windows are split before an utterance that would cross their border."""
-    if name == "sphinx":
-        pytest.importorskip("pocketsphinx")
-        part: Any = Sphinx(window=seconds)
-    elif name == "tiny":
-        part = english(window=seconds)
+    if name == "tiny":
+        part: Any = english(window=seconds)
     else:  # a multilingual engine uses the first window's language for all
         model = request.getfixturevalue("tiny_whisper")
         part = replace(tiny(model), window=seconds, language=None)

@@ -207,8 +207,8 @@ def test_every_file_begins_with_a_description(path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "parts"),
     [
-        (["hera=sphinx"], ["'hera'", "did you mean 'hear'", "videos"]),
-        (["hear=sphynx"], ["hear='sphynx'", "sphinx", "subtitles"]),
+        (["hera=tiny"], ["'hera'", "did you mean 'hear'", "videos"]),
+        (["hear=tinny"], ["hear='tinny'", "tiny", "subtitles"]),
         (["out=x"], ["videos= is not set", "folder"]),
         (["videos=x"], ["out= is not set"]),
         (["videos=x", "out=y", "seed=many"], ["seed='many'", "int"]),

@@ -2,7 +2,7 @@
 
     python -m benchmarks.bench what=judges what.evouna=[NQ.json] what.nq301=FOLDER
     python -m benchmarks.bench what=judges what.nq301=FOLDER \\
-        +judge@what.judges.roberta=roberta what.judges.roberta.engine.model=FOLDER
+        +judge@what.judges.bem=bem what.judges.bem.engine.model=FOLDER
 
 Four sets of pairs: NQ301 (which no judge was trained on), the held-out questions of the other
 files, and of both the short answers beside a long reference (`contrast.long_reference`: labels by

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from actors.judge.checkpoint import LoadedCheckpoint, find_checkpoint
-from mustsee.errors import UserError
-from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple
+from mustsee.errors import UserError, need
+from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, hash_files
 from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
 from mustsee.store import hardware
 
+FILES = ("*.safetensors", "config.json", "tokenizer*", "vocab.*", "merges.txt", "spm.model")
 FORMAT = ("[CLS] {candidate} [SEP]", "{reference} [SEP] {question} [SEP]")
 
 
@@ -40,22 +42,33 @@ class Bem:
 
 
 class BemEngine:
-    """The loaded model."""
+    """The loaded model, in float32."""
 
     limit = 512
 
     def __init__(self, config: Bem) -> None:
+        need("judge=bem", "mustsee[torch]", "torch")
+        import torch
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
         folder, digest = find_checkpoint(config.model, config.revision)
-        kind = "AutoModelForSequenceClassification"
-        self._loaded = LoadedCheckpoint(kind, folder, config.device, config.budget, "float32")
-        classes = int(self._loaded.model.config.num_labels)
+        self._torch, self._budget = torch, config.budget
+        self._device = config.device
+        if self._device == "auto":
+            self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+        loaded: Any = AutoModelForSequenceClassification.from_pretrained(
+            folder, dtype=torch.float32
+        )
+        self._model = loaded.to(self._device).eval()
+        classes = int(self._model.config.num_labels)
         if classes != 2:
             raise UserError(f"{config.model!r} has {classes} classes: BEM has two")
         self.identity = Identity(engine="bem", weights=digest, prompt="\n".join(FORMAT))
 
     def prepare(self, triple: Triple) -> PreparedTriple:
         first, second = (
-            self._loaded.tokenizer(side.format(**vars(triple)), add_special_tokens=False).input_ids
+            self._tokenizer(side.format(**vars(triple)), add_special_tokens=False).input_ids
             for side in FORMAT
         )
         ids = {
@@ -66,5 +79,39 @@ class BemEngine:
         return PreparedTriple(triple, len(ids["input_ids"]), ids)
 
     def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
-        logits = self._loaded.logits([p.payload for p in prepared])
-        return [ForwardPass(float(pair[1] - pair[0])) for pair in logits]
+        prompts = [p.payload for p in prepared]
+        rows: list[Any] = [None] * len(prompts)
+        for places in passes([p.length for p in prepared], self._budget):
+            padded = self._tokenizer.pad(
+                {k: [prompts[i][k] for i in places] for k in prompts[places[0]]},
+                return_tensors="pt",
+            ).to(self._device)
+            with self._torch.inference_mode():
+                logits = self._model(**padded).logits.float()
+            for row, place in enumerate(places):
+                rows[place] = logits[row]
+        return [ForwardPass(float(pair[1] - pair[0])) for pair in rows]
+
+
+def find_checkpoint(model: str, revision: str | None) -> tuple[Path, str]:
+    """Return the folder of a checkpoint, and the SHA-256 of its weights and tokenizer. Raises
+    UserError.
+    """
+    folder = weights.find(model, revision)
+    files = [path for pattern in FILES for path in folder.glob(pattern)]
+    if not any(path.suffix == ".safetensors" for path in files):
+        raise UserError(f"{str(folder)!r} has no *.safetensors weights")
+    return folder, hash_files(files)
+
+
+def passes(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Return indices sorted by length, in passes of at most `budget` tokens with padding; a single
+    longer input is a pass of its own.
+    """
+    batches: list[list[int]] = []
+    for place in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if batches and lengths[place] * (len(batches[-1]) + 1) <= budget:
+            batches[-1].append(place)
+        else:
+            batches.append([place])
+    return batches

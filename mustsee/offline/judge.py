@@ -13,21 +13,9 @@ def equivalence(request: Request) -> str:
     return "TRUE" if _matches(request) else "FALSE"
 
 
-def simpleqa(request: Request) -> str:
-    if refuses(request.variables["candidate"]):
-        return "NOT_ATTEMPTED"
-    return "CORRECT" if _matches(request) else "INCORRECT"
-
-
-def compass(request: Request) -> str:
-    if refuses(request.variables["candidate"]):
-        return "C"
-    return "A" if _matches(request) else "B"
-
-
 def _matches(request: Request) -> bool:
     candidate, reference = request.variables["candidate"], request.variables["reference"]
     return token_recall(candidate, reference) > 0.7 and not refuses(candidate)
 
 
-RULES = {"judge/equivalence": equivalence, "judge/simpleqa": simpleqa, "judge/compass": compass}
+RULES = {"judge/equivalence": equivalence}

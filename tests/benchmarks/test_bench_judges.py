@@ -75,7 +75,7 @@ def test_published_verdicts_are_listed_for_nq301(tmp_path: Path) -> None:
 
 
 def test_the_command_accepts_further_judges_and_needs_labels() -> None:
-    job = build(compose_bench(["what=judges", "+judge@what.judges.nli=nli"]))
-    assert set(job.what.judges) == {"mini", "token_recall", "nli"}  # type: ignore[attr-defined]
+    job = build(compose_bench(["what=judges", "+judge@what.judges.recall=lexical"]))
+    assert set(job.what.judges) == {"mini", "token_recall", "recall"}  # type: ignore[attr-defined]
     with pytest.raises(UserError, match="no labels"):
         JudgeTable(judges={})()

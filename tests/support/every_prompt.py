@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import Any
 
 from actors.caption.transformers import sentence
-from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
 from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
@@ -319,12 +318,6 @@ def _judged(asker: RecordingAsker) -> None:
             raise Unparsed(reading.error)
         return reading.logit_diff
 
-    def graded(text: str) -> bool:
-        right = simpleqa.parse_grade(text)
-        if right is None:
-            raise Unparsed("it names none of the three grades")
-        return right
-
     seen = {
         "question": CHOICE,
         "transcript": sample_video().lines,
@@ -344,7 +337,6 @@ def _judged(asker: RecordingAsker) -> None:
     asker.calls["evaluate/mlvu_open"] = Call("evaluate/mlvu_open", free(_as_it_is), seen)
     pair = {"question": CHOICE, "candidate": "three eggs", "reference": "Eggs"}
     asker.calls[PROMPT] = Call(PROMPT, free(verdict), pair)
-    asker.calls[simpleqa.PROMPT] = Call(simpleqa.PROMPT, free(graded), pair)
     shown = {"times": [5.0, 15.0], "title": "Pancakes", "before": None, "after": None,
              "first": (), "images": (b"1", b"2")}  # fmt: skip
     asker.calls["caption/typed"] = Call("caption/typed", free(sentence), {"images": (b"1",)})

@@ -201,13 +201,16 @@ class Repair:
     """One repair of a question.
 
     `kind`: "wording" (of the question, answer or options) or "evidence". `by`: the model.
-    `before`: the repaired fields as they were (JSON).
+    `before`: the repaired fields as they were (JSON). `filter`: the one that the wording did not
+    pass; `fault`: what it found wrong, in one word (`mustsee.verify.outcome`).
     """
 
     kind: str
     reason: str
     by: str
     before: str
+    filter: str = ""
+    fault: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,13 +250,30 @@ class Point:
 
 
 UNSEEN = "narrations:"  # prefix of the `uri` of a narrated video without a file
-PASSED = "_passed"  # end of the names of metrics with a filter's result
-UNVERIFIED = "_unverified"  # suffix of the metric of a filter that reached no verdict
-GUESSED = "_guessed"  # suffix of the metric with the right runs of a filter by guesses
-AGREEMENT = "_agreement"  # suffix of the metric that says how often its runs agree
+_PASSED, _UNVERIFIED, _GUESSED = "_passed", "_unverified", "_guessed"  # ends of names of metrics
 OPEN = "open"  # `relation` of a question that is another one asked without its options
 SET = "set"  # `relation` of the questions that share one list of options
 PAIR = "pair"  # `relation` of two questions with opposite answers, which score together
+
+
+def passed_metric(name: str) -> str:
+    """Return the metric that says whether a question passed a filter."""
+    return name + _PASSED
+
+
+def unverified_metric(name: str) -> str:
+    """Return the metric of a question on which a filter reached no verdict."""
+    return name + _UNVERIFIED
+
+
+def guessed_metric(name: str) -> str:
+    """Return the metric with the right runs of a filter by guesses."""
+    return name + _GUESSED
+
+
+def agreement_metric(name: str) -> str:
+    """Return the metric that says how often the runs of a filter by guesses agree."""
+    return f"{name}_agreement"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,7 +288,8 @@ class Question:
     question of a group, which score together. `form`: name of the form by which code composed it
     from facts. `points`: by which answers to an open question are graded; `contradictions`: wrong
     statements that cost. `skill`: what it asks for, such as "cause". `depth`: number of facts and
-    claims that a full answer joins.
+    claims that a full answer joins. `faults`: of each filter that it did not pass, what is wrong.
+    `drop`: who dropped it, a colon, and the reason.
     """
 
     question_id: str
@@ -298,6 +319,7 @@ class Question:
     contradictions: tuple[str, ...] = ()
     skill: str | None = None
     depth: int | None = None
+    faults: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def skill_or_type(self) -> str:
@@ -316,15 +338,38 @@ class Question:
         return int(json.loads(rewordings[-1].before)["verdicts"]) if rewordings else 0
 
     @property
+    def filter_results(self) -> Mapping[str, bool]:
+        """The filters that reached a verdict on it, and whether it passed."""
+        return {
+            key.removesuffix(_PASSED): value == 1
+            for key, value in self.metrics.items()
+            if key.endswith(_PASSED)
+        }
+
+    @property
     def failed_filters(self) -> tuple[str, ...]:
-        """The filters that it did not pass (`metrics.<filter>_passed` is 0)."""
-        results = ((k, v) for k, v in self.metrics.items() if k.endswith(PASSED))
-        return tuple(key.removesuffix(PASSED) for key, value in results if value != 1)
+        """The filters that it did not pass."""
+        return tuple(name for name, passed in self.filter_results.items() if not passed)
 
     @property
     def unverified_by(self) -> tuple[str, ...]:
-        """The filters that reached no verdict on it (`metrics.<filter>_unverified`)."""
-        return tuple(k.removesuffix(UNVERIFIED) for k in self.metrics if k.endswith(UNVERIFIED))
+        """The filters that reached no verdict on it."""
+        return tuple(k.removesuffix(_UNVERIFIED) for k in self.metrics if k.endswith(_UNVERIFIED))
+
+    @property
+    def right_guesses(self) -> float:
+        """The right runs of all filters by guesses."""
+        return sum(value for name, value in self.metrics.items() if name.endswith(_GUESSED))
+
+    @property
+    def dropped_by(self) -> str:
+        """Who dropped it: a filter, an exam, a later decision; empty if it is kept."""
+        return (self.drop or "").partition(":")[0]
+
+    @property
+    def drop_reason(self) -> str:
+        """Why it was dropped, without who dropped it; empty if it is kept."""
+        return (self.drop or "").partition(": ")[2]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from mustsee import stats
 from mustsee.errors import UserError
 from mustsee.questions.balance import central, echo_scores, hit, words_and_pairs
 from mustsee.questions.chance import chance_of
-from mustsee.records import GUESSED, Question
+from mustsee.records import Question, guessed_metric, passed_metric
 from mustsee.run.decision import Decision
 from mustsee.run.tables import Tables, standing_questions
 from mustsee.stats import Estimate
@@ -199,7 +199,7 @@ class LearnedGuess:
     over all questions or over those of a form (tests adjusted by Holm), the questions leave
     `subset` that it gets right with at least `sure` times the probability of chance. All questions
     get `metrics.learned`, the probability of the right option, `learned_guessed` and
-    `learned_passed`. `subset` null: it does nothing.
+    whether it passed `learned`. `subset` null: it does nothing.
     """
 
     subset: str | None = "mma"
@@ -238,8 +238,8 @@ class LearnedGuess:
             passed = not (sure and ({None, question.form} & known))
             metrics[question.question_id] = {
                 NAME: round(chance, DECIMALS),
-                f"{NAME}{GUESSED}": right,
-                f"{NAME}_passed": float(passed),
+                guessed_metric(NAME): right,
+                passed_metric(NAME): float(passed),
             }
             if not passed and self.subset in question.subsets:
                 leaves[question.question_id] = (self.subset,)
@@ -274,9 +274,9 @@ def record_learned(tables: Tables) -> Mapping[str, Any]:
     """
     hits = list[tuple[float, float, str, float]]()
     for q in tables.questions("options", "metrics"):
-        right = q.metrics.get(f"{NAME}{GUESSED}")
+        right = q.metrics.get(guessed_metric(NAME))
         if right is not None and q.options:
-            taken = q.metrics.get(f"{NAME}_passed") == 0
+            taken = NAME in q.failed_filters
             hits.append((right, chance_of(q), q.video_id, float(taken)))
     if not hits:
         return {}

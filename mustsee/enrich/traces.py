@@ -23,12 +23,14 @@ from mustsee.replies.forms import Form, form, list_of, number, record, words
 from mustsee.verify.conditions.lines import nearest
 from mustsee.verify.conditions.seen import Condition, lines_within, video_span
 from mustsee.verify.looks import VerifierSession
+from mustsee.verify.outcome import UNSHOWN, FilterOutcome, add_outcome, mark_unverified
 from mustsee.verify.repair import frames_for_writer
-from mustsee.verify.vetting import VettingContext, mark_unverified
+from mustsee.verify.vetting import VettingContext
 
 PROMPT, RUBRIC = "enrich/trace", "enrich/rubric"
 PROMPTS = (PROMPT, RUBRIC, "filters/_sight")
 NAME = "trace"
+OUTCOME = FilterOutcome(filter=NAME, passed=True, fault=UNSHOWN, drops=False)
 ASKED = "Is this seen or heard in these stretches: {}"  # question to the verifier about a step
 YES_NO = ("Yes", "No")
 AXES = ("perception", "time", "logic", "completeness")
@@ -103,7 +105,7 @@ async def add_trace(
     confirmed = [right for _, right in results]
     if False in confirmed:
         vetting.count(FALLEN, 1)
-        return _with_passed(judged, passed=False)
+        return add_outcome(judged, replace(OUTCOME, passed=False))
     if None in confirmed:
         return mark_unverified(judged, NAME)
     try:
@@ -117,11 +119,8 @@ async def add_trace(
         metrics={**judged.metrics, **{f"{NAME}_{axis}": float(levels[axis]) for axis in AXES}},
     )
     passed = min(levels.values()) >= settings.least
-    return replace(_with_passed(judged, passed=passed), trace=trace if passed else None)
-
-
-def _with_passed(question: Question, *, passed: bool) -> Question:
-    return replace(question, metrics={**question.metrics, f"{NAME}_passed": float(passed)})
+    judged = add_outcome(judged, replace(OUTCOME, passed=passed))
+    return replace(judged, trace=trace if passed else None)
 
 
 async def _write_trace(

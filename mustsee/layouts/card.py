@@ -64,7 +64,7 @@ class CardCounts:
     def count_made(self, question: Question) -> None:
         self.all += 1
         if question.drop:
-            self.dropped[question.drop.split(":")[0]] += 1
+            self.dropped[question.dropped_by] += 1
 
     def keep(self, question: Question, split: str) -> None:
         self.by_split[split] += 1

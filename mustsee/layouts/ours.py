@@ -140,7 +140,7 @@ def _check(row: Row, number: int, name: str, notes: Notes) -> None:
     notes.options(number, name, options)
     if options and index is None:
         notes.add(number, name, "no answer index")
-    elif options and index is not None and not 0 <= index < len(options):
+    elif index is not None and not 0 <= index < len(options):
         notes.add(number, name, "answer is outside the options", index, broken=True)
     elif options and row.get("answer") and options[index] != row["answer"]:
         notes.add(number, name, "answer number and answer text disagree", row["answer"])
@@ -157,7 +157,7 @@ def _questions(files: Sequence[Path], repeated: Collection[str]) -> Iterator[Que
     for row in (r for f in files for r in _rows(f)):
         question = schemas.load(Question, row)
         name, options, index = question.question_id, question.options, question.answer_index
-        if options and index is not None and not 0 <= index < len(options):
+        if index is not None and not 0 <= index < len(options):
             question = replace(question, answer_index=None)
         if name in repeated:
             counts[name] += 1

@@ -47,7 +47,7 @@ def _pairs(
     question: Question, video: Video | None, each: int | None, seed: int
 ) -> Iterator[dict[str, Any]]:
     right = question.answer_index
-    if right is None or not question.options or question.metrics.get("sight_passed") != 1:
+    if right is None or not question.options or not question.filter_results.get("sight"):
         return
     wrong = [n for n in range(len(question.options)) if n != right]
     random.Random(f"{seed}/{question.question_id}/pairs").shuffle(wrong)

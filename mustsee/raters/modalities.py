@@ -68,7 +68,7 @@ def human(questions: Sequence[Question], marks: Sequence[ModalityMark]) -> list[
             marked.append(question)
             continue
         share = needs.count("audio") / len(needs)
-        guessed = any(question.metrics.get(f"{name}_passed") == 0 for name in WITHOUT_VIDEO)
+        guessed = any(name in WITHOUT_VIDEO for name in question.failed_filters)
         others = tuple(s for s in question.subsets if s != SUBSET)
         belongs = share <= 0.5 and not guessed
         marked.append(

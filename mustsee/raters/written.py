@@ -73,7 +73,7 @@ def _without_earlier_votes(form: RatingForm, question: Question) -> Question:
     name = FILTER_PREFIX + form.name
     for repair in reversed([r for r in question.repairs if r.by == name]):
         question = _with_values(question, _values_before(repair))
-    earlier = question.drop is not None and question.drop.startswith(f"{name}: ")
+    earlier = question.dropped_by == name
     return replace(
         question,
         verdicts=tuple(v for v in question.verdicts if v.filter != name),

@@ -131,7 +131,7 @@ class Browser:
         """Return the data for search and filters; rows have the numbers of listed names."""
         types = _numbers(s.question.skill_or_type for s in self.questions)
         subsets = _numbers(chain.from_iterable(s.question.subsets for s in self.questions))
-        fates = _numbers((s.question.drop or "").partition(":")[0] for s in self.questions)
+        fates = _numbers(s.question.dropped_by for s in self.questions)
         rows = [
             [
                 s.question.question_id,
@@ -140,7 +140,7 @@ class Browser:
                 types[s.question.skill_or_type],
                 s.video_number,
                 [subsets[name] for name in s.question.subsets],
-                fates[(s.question.drop or "").partition(":")[0]],
+                fates[s.question.dropped_by],
                 int(bool(s.question.repairs)),
                 int(bool(s.question.unverified_by)),
                 _name(s.frames[0].time) if s.frames else None,
@@ -216,7 +216,7 @@ def rulings(question: Question) -> list[FilterRuling]:
         for name in dict.fromkeys(v.filter for v in verdicts):
             of_filter = [(v, _detail(v)) for v in verdicts if v.filter == name]
             decided = [v.passed for v, _ in of_filter if v.passed is not None]
-            passed = question.metrics.get(f"{name}_passed")
+            passed = question.filter_results.get(name)
             if earlier or name in question.unverified_by:
                 passed = None
             elif passed is None and decided:
@@ -224,7 +224,7 @@ def rulings(question: Question) -> list[FilterRuling]:
             results.append(
                 FilterRuling(
                     name=name,
-                    passed=None if passed is None else bool(passed),
+                    passed=passed,
                     verdicts=of_filter,
                     earlier=earlier,
                 )

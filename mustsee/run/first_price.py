@@ -9,9 +9,6 @@ job has (`docs/costs.md`); between the lengths that were counted it is interpola
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-from mustsee.calls.usage import Price
 
 # job -> for a video of so many minutes: calls, tokens in, tokens out
 COUNTED: Mapping[str, Sequence[tuple[float, float, float, float]]] = {

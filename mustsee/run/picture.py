@@ -177,8 +177,8 @@ class _Card:
             as_expected = sum(v.correct is should_be_right for v in runs)
             outcome = "right" if should_be_right else "wrong"
             text = f"{name} ({model}): {outcome} in {as_expected} of {len(runs)} runs"
-            passed = bool(self.question.metrics.get(f"{name}_passed", 1.0))
-            if self.question.metrics.get(f"{name}_unverified"):
+            passed = self.question.filter_results.get(name, True)
+            if name in self.question.unverified_by:
                 text, passed = f"{name} ({model}): no usable reply", False
             if passed:
                 _tick(pen, EDGE, y + 4, GREEN)

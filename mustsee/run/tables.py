@@ -174,21 +174,22 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
     for question in tables.questions("drop", "subsets", "metrics", "repairs"):
         made += 1
         unverified.update(question.unverified_by)
-        if SAMPLED in question.metrics and "sight_passed" in question.metrics:
-            sampled.append((question.metrics["sight_passed"] == 1, question.video_id))
-        by, _, reason = (question.drop or "").partition(": ")
-        for name, passed in _filter_results(question):
+        results = question.filter_results
+        if SAMPLED in question.metrics and "sight" in results:
+            sampled.append((results["sight"], question.video_id))
+        by = question.dropped_by
+        for name, passed in results.items():
             asked[name] += 1
             marked[name] += not passed and name != by
         if question.drop is not None:
-            dropped[by.partition(":")[0]] += 1
-            reasons[by, reason.partition(": ")[0]] += 1
+            dropped[by] += 1
+            reasons[by, question.drop_reason.partition(": ")[0]] += 1
             continue
         kept += 1
         passed_all += subset is None or subset in question.subsets
         types[question.skill_or_type] += 1
         first_types[_first_type(question)] += 1
-        failed.update(name for name, passed in _filter_results(question) if not passed)
+        failed.update(question.failed_filters)
         subsets.update(question.subsets)
     unread = _count_unparsed(tables) if unverified else {}
     models = asked_models(tables)
@@ -242,15 +243,6 @@ def _first_type(question: Question) -> str:
     """Return the type of the first wording."""
     wordings = (json.loads(r.before) for r in question.repairs if r.kind == "wording")
     return next(wordings, {}).get("question_type", question.question_type)
-
-
-def _filter_results(question: Question) -> list[tuple[str, bool]]:
-    """Return the filters with a result, and whether the question passed."""
-    return [
-        (name, passed == 1)
-        for key, passed in question.metrics.items()
-        if (name := key.removesuffix("_passed")) != key
-    ]
 
 
 def _count_unparsed(tables: Tables) -> dict[str, dict[str, int]]:
@@ -336,12 +328,11 @@ def _fates(tables: Tables, subset: str | None) -> Iterator[tuple[str, Counter[st
 
     def fate(question: Question) -> str:
         if question.drop is not None:
-            return question.drop.partition(":")[0]
+            return question.dropped_by
         if subset is None or subset in question.subsets:
             return ""
-        failed = (name for name, passed in _filter_results(question) if not passed)
         unverified = (f"{name}, without a verdict" for name in question.unverified_by)
-        return next(chain(failed, unverified), "a later decision")
+        return next(chain(question.failed_filters, unverified), "a later decision")
 
     columns = ("drop", "subsets", "metrics")
     for name, of_video in groupby(tables.questions(*columns), key=lambda q: q.video_id):

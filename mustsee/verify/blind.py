@@ -32,14 +32,15 @@ from typing import Any, NamedTuple
 
 from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.records import AGREEMENT, GUESSED, Question, Verdict, Video
+from mustsee.records import Question, Verdict, Video, agreement_metric, guessed_metric
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, form, free, label_lines, list_of, one_of, record, words
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.lines import excerpt
 from mustsee.verify.guess_set import PROMPT as SET_PROMPT
 from mustsee.verify.guess_set import Guess, guess_set
-from mustsee.verify.vetting import Judges, VettingContext, is_judgeable, mark_unverified
+from mustsee.verify.outcome import GUESSED, HEARD, FilterOutcome, add_outcome, mark_unverified
+from mustsee.verify.vetting import Judges, VettingContext, is_judgeable
 
 OPEN_PROMPT = "filters/guess_open"  # for questions without options
 
@@ -302,19 +303,19 @@ def apply_verdicts(
         metrics={
             **question.metrics,
             f"{filter_.name}_failures": float(failures),
-            f"{filter_.name}{GUESSED}": float(right),
+            guessed_metric(filter_.name): float(right),
         },
     )
     if failures < min_failures and right < max_right:
         return mark_unverified(judged, filter_.name)
-    passed, reason = failures >= min_failures, None
-    if not passed and filter_.drops:
-        unparsed = len(verdicts) - right - failures
-        reason = f"{filter_.name}: right in {right} of {len(verdicts)} runs" + (
-            f", {unparsed} without an answer" if unparsed else ""
-        )
-    metrics = {**judged.metrics, f"{filter_.name}_passed": float(passed)}
-    return replace(judged, metrics=metrics, drop=question.drop or reason)
+    unparsed = len(verdicts) - right - failures
+    outcome = FilterOutcome(
+        filter=filter_.name, passed=failures >= min_failures, drops=filter_.drops,
+        fault=HEARD if filter_.transcript else GUESSED,
+        reason=f"right in {right} of {len(verdicts)} runs"
+        + (f", {unparsed} without an answer" if unparsed else ""),
+    )  # fmt: skip
+    return add_outcome(judged, outcome)
 
 
 def _apply_guesses(question: Question, filter_: BlindGuess, guesses: Sequence[Guess]) -> Question:
@@ -325,7 +326,7 @@ def _apply_guesses(question: Question, filter_: BlindGuess, guesses: Sequence[Gu
     share = agreement([guess.first for guess in guesses if guess.first is not None])
     if share is None:
         return judged
-    return replace(judged, metrics={**judged.metrics, f"{filter_.name}{AGREEMENT}": share})
+    return replace(judged, metrics={**judged.metrics, agreement_metric(filter_.name): share})
 
 
 def one_letter(options: Sequence[str]) -> Form[tuple[int, ...]]:
@@ -451,7 +452,7 @@ def sweep(questions: Iterable[Question], names: Sequence[str]) -> list[dict[str,
     other filters is informative. Returns an empty list unless all runs were made, that is, unless
     the filters have `all_runs` and do not drop.
     """
-    tried = (_runs(q, names) for q in questions if q.drop is None or _dropped_by(q.drop) in names)
+    tried = (_runs(q, names) for q in questions if q.drop is None or q.dropped_by in names)
     seen = (runs for runs in tried if all(run.verdicts for run in runs))
     count_by_runs = Counter(runs for runs in seen if any(run.right + run.wrong for run in runs))
     each = list(count_by_runs)
@@ -499,8 +500,3 @@ def _runs(question: Question, names: Sequence[str]) -> tuple[RunCounts, ...]:
         if verdict.filter in results:
             results[verdict.filter].append(verdict.correct)
     return tuple(RunCounts(n, len(r), r.count(True), r.count(False)) for n, r in results.items())
-
-
-def _dropped_by(drop: str) -> str:
-    """Return the filter that a drop reason names."""
-    return drop.partition(":")[0]

@@ -21,6 +21,7 @@ from mustsee.prompts import ENGLISH
 from mustsee.questions.checks import is_order, items, normal
 from mustsee.records import Question, Verdict, Video
 from mustsee.text import TermVectors, length, terms, words
+from mustsee.verify.outcome import WORDED, FilterOutcome, add_outcome
 from mustsee.verify.vetting import VettingContext
 
 
@@ -73,12 +74,11 @@ class Giveaways:
             metrics["giveaway_places"] = most_crowded_share(question.options)
         reason = "; ".join(_reason(name, question, by_guess[name]) for name in clear)
         verdict = Verdict(filter=self.name, model="rules", passed=not clear, reply=reason)
-        return replace(
-            question,
-            verdicts=(*question.verdicts, verdict),
-            metrics={**question.metrics, **metrics, f"{self.name}_passed": float(not clear)},
-            drop=f"{self.name}: {reason}" if clear and self.drops else question.drop,
-        )
+        outcome = FilterOutcome(
+            filter=self.name, passed=not clear, fault=WORDED, reason=reason, drops=self.drops,
+            metrics=metrics,
+        )  # fmt: skip
+        return add_outcome(replace(question, verdicts=(*question.verdicts, verdict)), outcome)
 
     def _is_clear(self, name: str, option_scores: Sequence[float], right: int) -> bool:
         """Whether a guess is right by its margin."""

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from mustsee.errors import BadRow, UserError
-from mustsee.records import GUESSED, Question, Verdict, Video
+from mustsee.records import Question, Verdict, Video, guessed_metric
 from mustsee.verify.conditions.seen import Condition, plan, video_span
 from mustsee.verify.guess_set import guess_set
-from mustsee.verify.vetting import VettingContext, mark_unverified
+from mustsee.verify.outcome import GUESSED, FilterOutcome, add_outcome, mark_unverified
+from mustsee.verify.vetting import VettingContext
 
 PROMPT = "filters/glimpse"
 SILENT = ("one_frame", "frames", "shuffled")  # conditions without the transcript or the evidence
@@ -113,17 +114,12 @@ class Glimpse:
         for question, guess in zip(questions, guesses, strict=True):
             right = guess.verdict.correct is True
             shown = f"{len(times)} frame{'s' if len(times) > 1 else ''}"
-            reason = f"{self.name}: right from {shown}" if right and self.drops else None
-            results = {
-                f"{self.name}{GUESSED}": float(right),
-                f"{self.name}_passed": float(not right),
-            }
+            outcome = FilterOutcome(
+                filter=self.name, passed=not right, fault=GUESSED, reason=f"right from {shown}",
+                drops=self.drops, metrics={guessed_metric(self.name): float(right)},
+            )  # fmt: skip
+            verdict = replace(guess.verdict, model=asker.llm.identity)
             judged.append(
-                replace(
-                    question,
-                    verdicts=(*question.verdicts, replace(guess.verdict, model=asker.llm.identity)),
-                    metrics={**question.metrics, **results},
-                    drop=question.drop or reason,
-                )
+                add_outcome(replace(question, verdicts=(*question.verdicts, verdict)), outcome)
             )
         return judged

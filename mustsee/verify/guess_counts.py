@@ -27,7 +27,7 @@ from mustsee.questions.chance import (
     correct_for_chance,
     matching_chances,
 )
-from mustsee.records import AGREEMENT, SET, Question, Verdict
+from mustsee.records import SET, Question, Verdict, agreement_metric
 from mustsee.verify.match import RIGHT_IN_SET, beats_chance
 
 SEES = {  # name of a filter -> what its guesser is shown, in words
@@ -209,7 +209,7 @@ def count_guesses(questions: Iterable[Question], rule: GuessRule) -> GuessCounts
             if name in guesses:
                 guesses[name].add(chance_of(first), is_right, question.video_id)
         for name in guessed:
-            share = question.metrics.get(f"{name}{AGREEMENT}")
+            share = question.metrics.get(agreement_metric(name))
             repeated[name] += share is not None
             agreed[name] += share == 1
     tries = 1 + rule.rewrites

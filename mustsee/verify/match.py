@@ -16,11 +16,12 @@ import numpy as np
 
 from mustsee.errors import BadRow, UserError
 from mustsee.questions.chance import matching_chances
-from mustsee.records import GUESSED, SET, Question, Verdict, Video
+from mustsee.records import SET, Question, Verdict, Video, guessed_metric
 from mustsee.verify.blind import is_recognised
 from mustsee.verify.conditions.lines import excerpt
 from mustsee.verify.match_set import PROMPT, match
-from mustsee.verify.vetting import VettingContext, mark_unverified
+from mustsee.verify.outcome import GUESSED, HEARD, FilterOutcome, add_outcome, mark_unverified
+from mustsee.verify.vetting import VettingContext
 
 RIGHT_IN_SET = "_right"  # suffix of the metric with the members of a question's set matched right
 
@@ -115,9 +116,8 @@ class SetGuess:
     ) -> list[Question]:
         hits = [guesses[q.question_id] == q.options[q.answer_index or 0] for q in members]
         right, count = sum(hits), len(members)
-        passed, reason = right <= min(self.most, count - 1), None
-        if self.drops and not passed:
-            reason = f"{self.name}: {right} of the {count} questions of its set are matched right"
+        passed = right <= min(self.most, count - 1)
+        reason = f"{right} of the {count} questions of its set are matched right"
         judged: list[Question] = []
         for question, hit in zip(members, hits, strict=True):
             verdict = replace(
@@ -126,18 +126,16 @@ class SetGuess:
                 correct=hit,
                 detail=f"{right} of {count} in its set right",
             )
-            metrics = {
-                f"{self.name}{RIGHT_IN_SET}": float(right),
-                f"{self.name}{GUESSED}": float(hit),
-                f"{self.name}_passed": float(passed),
-            }
+            outcome = FilterOutcome(
+                filter=self.name, passed=passed, fault=HEARD if self.transcript else GUESSED,
+                reason=reason, drops=self.drops,
+                metrics={
+                    f"{self.name}{RIGHT_IN_SET}": float(right),
+                    guessed_metric(self.name): float(hit),
+                },
+            )  # fmt: skip
             judged.append(
-                replace(
-                    question,
-                    verdicts=(*question.verdicts, verdict),
-                    metrics={**question.metrics, **metrics},
-                    drop=question.drop or reason,
-                )
+                add_outcome(replace(question, verdicts=(*question.verdicts, verdict)), outcome)
             )
         return judged
 

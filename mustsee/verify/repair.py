@@ -27,22 +27,11 @@ from mustsee.verify.conditions.lines import nearest
 from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.look_replies import named_in
+from mustsee.verify.outcome import GUESSED, HEARD, UNNEEDED, WORDED
 from mustsee.verify.vetting import VettingContext
 
 PROMPT = "filters/repair"
-FAULTS: Mapping[str, str] = {  # prefix of a drop reason -> instruction in the prompt
-    "sight: more than one option fits": "ambiguous",
-    "sight: answer disputed": "disputed",
-    "sight: the evidence does not show": "unshown",
-    "sight: cannot be told": "untold",
-    "sight: the premise does not hold": "untrue",
-    "sight:": "unneeded",
-    "refine: the scene": "disputed",
-    "giveaways": "worded",
-    "asr": "heard",
-    "": "guessed",
-}
-SOLVED = ("guessed", "heard", "unneeded")  # faults that right replies explain
+SOLVED = (GUESSED, HEARD, UNNEEDED)  # faults that right replies explain
 MAX_REPLIES = 3  # of the filter that dropped the question, shown to the writer for each wording
 MAX_OTHER_QUESTIONS = 30  # of the video, shown to the writer
 NARRATOR = "narrator"  # speaker of the lines of an audio description
@@ -50,14 +39,16 @@ NARRATOR = "narrator"  # speaker of the lines of an audio description
 
 @dataclass(frozen=True, kw_only=True)
 class FailedWording:
-    """A dropped wording: the reason, and the filter's replies about it, latest first. A reply that
-    the reason holds is not repeated. `named`: the spans that the replies name.
+    """A dropped wording: the reason, the fault (`mustsee.verify.outcome`), and the filter's replies
+    about it, latest first. A reply that the reason holds is not repeated. `named`: the spans that
+    the replies name.
     """
 
     question: str
     answer: str
     wrong: tuple[str, ...]
     reason: str
+    fault: str
     replies: tuple[str, ...]
     named: tuple[Span, ...] = ()
 
@@ -136,6 +127,8 @@ class RepairRule:
             reason=now.reason,
             by=by,
             before=json.dumps(wording_fields(question), ensure_ascii=False),
+            filter=failed_filter,
+            fault=now.fault,
         )
         vetting.count("questions rewritten", 1)
         same = (new.question, new.answer) == (question.question, question.answer)
@@ -160,7 +153,7 @@ class RepairRule:
         )
         built = build_options(draft)
         is_other = {built.answer, *built.decoys} != {*question.options}
-        wanted = self.builds_options and fault_of(now.reason) == "worded"
+        wanted = self.builds_options and now.fault == WORDED
         has_fault = fault(built.question, built.answer, built.decoys, count=len(built.decoys))
         return built if wanted and is_other and not has_fault else None
 
@@ -169,8 +162,7 @@ class RepairRule:
     ) -> Draft | None:
         """Return the writer's draft; None for NONE. Raises BadRow."""
         least = self.far if question.metrics.get("apart_seconds", 0.0) >= self.far else 0.0
-        kind = fault_of(now.reason)
-        see, near = (None, None) if kind == "worded" else (self.see, self.near)
+        see, near = (None, None) if now.fault == WORDED else (self.see, self.near)
         times, images = await frames_for_writer(
             video, vetting.video_frames, see, near, question.evidence, now.named
         )
@@ -181,7 +173,7 @@ class RepairRule:
             images=images,
             frames=times,
             segments=segments_near(
-                video, question.evidence if kind not in ("guessed", "heard") else ()
+                video, question.evidence if now.fault not in (GUESSED, HEARD) else ()
             ),
             lines=nearest(_lines(video, self.narrator), question.question, self.words),
             described=video.scene is not None,
@@ -190,7 +182,7 @@ class RepairRule:
             kinds=tuple(self.kinds),
             now=now,
             earlier=earlier_wordings(question),
-            fault=kind,
+            fault=now.fault,
             least=least,
             builds_options=self.builds_options,
         )
@@ -226,16 +218,11 @@ async def frames_for_writer(
     return tuple(ordered[n] for n in shown), tuple(jpegs[n] for n in shown)
 
 
-def fault_of(reason: str) -> str:
-    """Return the instruction of the prompt for a drop reason (`FAULTS`)."""
-    return next(kind for start, kind in FAULTS.items() if reason.startswith(start))
-
-
 def attempt_of(question: Question, by: str) -> FailedWording:
     """Return the current wording, with its drop reason and the filter's replies about it."""
     about = [v for v in question.verdicts[question.earlier_verdicts :] if v.filter == by]
     reason = question.drop or f"{by}: {_mark_reason(about)}"
-    return _failed_wording(wording_fields(question), reason, about)
+    return _failed_wording(wording_fields(question), reason, question.faults.get(by, ""), about)
 
 
 def earlier_wordings(question: Question) -> tuple[FailedWording, ...]:
@@ -243,10 +230,10 @@ def earlier_wordings(question: Question) -> tuple[FailedWording, ...]:
     wordings: list[FailedWording] = []
     start = 0
     for repair in _rewordings(question):
-        before, by = json.loads(repair.before), repair.reason.partition(":")[0]
+        before = json.loads(repair.before)
         about = question.verdicts[start : before["verdicts"]]
-        by_filter = [v for v in about if v.filter == by]
-        wordings.append(_failed_wording(before, repair.reason, by_filter))
+        by_filter = [v for v in about if v.filter == repair.filter]
+        wordings.append(_failed_wording(before, repair.reason, repair.fault, by_filter))
         start = before["verdicts"]
     return tuple(wordings)
 
@@ -257,15 +244,15 @@ def _is_explained(question: Question, by: str) -> bool:
 
 
 def _failed_wording(
-    wording: Mapping[str, Any], reason: str, about: Sequence[Verdict]
+    wording: Mapping[str, Any], reason: str, fault: str, about: Sequence[Verdict]
 ) -> FailedWording:
-    solved = fault_of(reason) in SOLVED
-    replies = explanations(about, solved=solved, options=wording["options"])
+    replies = explanations(about, solved=fault in SOLVED, options=wording["options"])
     return FailedWording(
         question=wording["question"],
         answer=wording["answer"],
         wrong=tuple(o for o in wording["options"] if o != wording["answer"]),
         reason=reason,
+        fault=fault,
         replies=tuple(reply for reply in replies if reply not in reason),
         named=tuple(span for verdict in about for span in named_in(verdict.reply)),
     )

@@ -69,10 +69,19 @@ from mustsee.verify.looks import (
     VerifierSession,
     Votes,
 )
-from mustsee.verify.vetting import VettingContext, is_judgeable, mark_unverified
+from mustsee.verify.outcome import (
+    AMBIGUOUS,
+    DISPUTED,
+    UNNEEDED,
+    UNSHOWN,
+    UNTOLD,
+    UNTRUE,
+    FilterOutcome,
+    add_outcome,
+    mark_unverified,
+)
+from mustsee.verify.vetting import VettingContext, is_judgeable
 
-AMBIGUOUS = "more than one option fits"
-TOO_FEW_LOOKS = "too few looks could be read"
 NOT_LOOKED_AT = "questions not looked at"  # count in run.json of questions for a text-only verifier
 SPARSE_GAP_S = 4.0  # seconds between frames, about a shot; larger gaps may miss something
 MAX_LEAD_S = 8.0  # seconds of an open stretch that is shown beside the evidence; longer ones wait
@@ -81,6 +90,7 @@ MAX_EVIDENCE_SHARE = 0.9  # of a video; with more evidence there is no rest to s
 SAMPLED = "sight_sampled"  # metric of a question that was drawn to be looked at
 OTHER_TIMES = (0.0, 0.25, 0.75)  # places of further frames, as shares of the gap between frames
 SAME_FRAME_S = 0.1  # a frame no farther from one that was shown is not shown, too
+SEVERAL_FIT = "more than one option fits"
 RULES_FPS = 0.5  # of rules that stand in for a verifier: their looks cost nothing
 
 MRFS_FRAMES = 16
@@ -186,8 +196,19 @@ class Sight:
         return share < self.sample or sum(other < own for other in ranks) < self.least
 
 
+@dataclass(frozen=True)
+class Found:
+    """What is wrong with a question: the fault (`mustsee.verify.outcome`), and the reason."""
+
+    fault: str
+    reason: str
+
+
+TOO_FEW_LOOKS = Found("", "too few looks could be read")
+
+
 class _Sighting:
-    """The verification of one question. Methods that return a text return a reason to drop it.
+    """The verification of one question. Methods that return `Found` return why it is dropped.
 
     `dense`: what was shown closely. `times`: of all frames that were shown; `added`: by the last
     look. `cut_out`: what was cut out and not shown yet.
@@ -207,21 +228,19 @@ class _Sighting:
         self.cut_out: tuple[Span, ...] = ()
 
     async def judge_question(self) -> Question:
-        reason = await self._fault()
+        found = await self._fault()
         judged = replace(
             self.question,
             verdicts=(*self.question.verdicts, *self.session.verdicts),
             metrics={**self.question.metrics, **self.metrics},
         )
-        if reason == TOO_FEW_LOOKS:
+        if found is TOO_FEW_LOOKS:
             return mark_unverified(judged, NAME)
-        return replace(
-            judged,
-            metrics={**judged.metrics, "sight_passed": float(reason is None)},
-            drop=judged.drop or (reason and f"sight: {reason}"),
-        )
+        fault, reason = (found.fault, found.reason) if found else ("", "")
+        outcome = FilterOutcome(filter=NAME, passed=found is None, fault=fault, reason=reason)
+        return add_outcome(judged, outcome)
 
-    async def _fault(self) -> str | None:
+    async def _fault(self) -> Found | None:
         rest, without = self._rest(), None
         if rest is not None:
             self.cut_out = rest.cuts
@@ -236,11 +255,11 @@ class _Sighting:
         if votes.chosen is None and votes.read < self.settings.runs:
             return TOO_FEW_LOOKS
         if not votes.right:
-            return _reason(votes)
-        reason = self._replace_evidence(votes.named_spans)
-        if reason is None and rest is not None and without is not None:
-            reason = await self._check_necessity(rest, without)
-        return await self._find_fewest() if reason is None and self.settings.fewest else reason
+            return _find_fault(votes)
+        found = self._replace_evidence(votes.named_spans)
+        if found is None and rest is not None and without is not None:
+            found = await self._check_necessity(rest, without)
+        return await self._find_fewest() if found is None and self.settings.fewest else found
 
     def _is_doubtful(self, last: LookReply) -> bool:
         """Whether an earlier look chose another answer than the last one, or the last one rests on
@@ -377,14 +396,14 @@ class _Sighting:
             FramePlan(spans=spans, times=tuple(new)), chat, spacing if new else ()
         )
 
-    def _replace_evidence(self, named: Sequence[Span]) -> str | None:
+    def _replace_evidence(self, named: Sequence[Span]) -> Found | None:
         """Replace the evidence if the verifier found the answer only elsewhere."""
         evidence = self.question.evidence
         wide = [Span(s.start - BORDER_TOLERANCE_S, s.end + BORDER_TOLERANCE_S) for s in evidence]
         if evidence and (not named or common(merge_spans(named, self.extent), wide)):
             return None
         if not named:
-            return "the evidence does not show the answer"
+            return Found(UNSHOWN, "the evidence does not show the answer")
         repair = Repair(
             kind="evidence",
             reason="sight: right on the whole video, not on the evidence"
@@ -401,7 +420,7 @@ class _Sighting:
             self.metrics |= evidence_metrics(named)
         return None
 
-    async def _check_necessity(self, rest: FramePlan, without: LookReply) -> str | None:
+    async def _check_necessity(self, rest: FramePlan, without: LookReply) -> Found | None:
         """Record whether the answer is right only with the evidence in view: in the first look, or
         in a look without the evidence that replaced the first.
         """
@@ -417,9 +436,9 @@ class _Sighting:
         if needless or (drops and without.choice != CANNOT):
             needless = (await self.session.settle(rest, see, without, doubted=True)).right
         self.metrics["sight_needed"] = float(not needless)
-        return "the evidence is not needed" if needless and drops else None
+        return Found(UNNEEDED, "the evidence is not needed") if needless and drops else None
 
-    async def _find_fewest(self) -> str | None:
+    async def _find_fewest(self) -> Found | None:
         """Search the fewest frames that suffice, over the video and over the evidence."""
         session, whole, see = self.session, self.whole, self.settings.see
         spread = await fewest(session, whole, [spread_rungs(whole, session.extent)])
@@ -437,18 +456,20 @@ class _Sighting:
         self.metrics["min_seconds"] = needed.seconds
         if needed.seconds >= self.settings.drop_below_seconds:
             return None
-        return f"{needed.seconds:.1f} s of video are enough"
+        return Found(UNNEEDED, f"{needed.seconds:.1f} s of video are enough")
 
 
-def _reason(votes: Votes) -> str:
-    """Return why a question is dropped whose answer is not what was chosen."""
+def _find_fault(votes: Votes) -> Found:
+    """Return what is wrong with a question whose answer is not what was chosen."""
     if votes.ambiguous:
-        return AMBIGUOUS
+        return Found(AMBIGUOUS, SEVERAL_FIT)
     if votes.chosen == PREMISE:
-        return f"the premise does not hold: {votes.words}"
+        return Found(UNTRUE, f"the premise does not hold: {votes.words}")
     if votes.chosen == NO_OPTION:
-        return "answer disputed: every option is wrong"
+        return Found(DISPUTED, "answer disputed: every option is wrong")
     if isinstance(votes.chosen, int):
-        return f"answer disputed: {votes.words!r} is chosen"
+        return Found(DISPUTED, f"answer disputed: {votes.words!r} is chosen")
     hits = sum(look.choice == votes.answer for look in votes.looks)
-    return f"cannot be told: right in {hits} of {votes.read} looks at the whole video"
+    return Found(
+        UNTOLD, f"cannot be told: right in {hits} of {votes.read} looks at the whole video"
+    )

@@ -19,7 +19,7 @@ from typing import Protocol, runtime_checkable
 from mustsee.calls.llm import Asker, is_rules
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, UserError
-from mustsee.records import GUESSED, UNVERIFIED, Question, Video
+from mustsee.records import Question, Video
 from mustsee.text import length
 from mustsee.verify.conditions.video_frames import VideoFrames
 
@@ -35,20 +35,12 @@ any of them, or None if it cannot be judged.
 """
 
 
-def mark_unverified(question: Question, name: str) -> Question:
-    """Return the question marked as unverified by a filter that reached no verdict: neither dropped
-    nor passed, and not in the subset.
-    """
-    return replace(question, metrics={**question.metrics, f"{name}{UNVERIFIED}": 1.0})
-
-
 def count_unverified(questions: Iterable[Question], vetting: VettingContext) -> None:
     """Count, for each filter, the questions that it tried, and those that it left unverified
     because a reply was refused or could not be read.
     """
     for question in questions:
-        tried = [k.removesuffix("_passed") for k in question.metrics if k.endswith("_passed")]
-        for name in tried:
+        for name in question.filter_results:
             vetting.requests.add_sent(f"verdicts by {name}")
         if not question.options and not is_judgeable(question, vetting):
             continue  # No reply was lost: there is no judge for the answer.
@@ -111,8 +103,9 @@ class QuestionFilter(Protocol):
     def reads(self) -> tuple[str, ...]: ...
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
-        """Return the question with this filter's verdicts, and `metrics["<name>_passed"]`, 1 or 0;
-        marked by `mark_unverified` if no verdict is reached. Raises Transient.
+        """Return the question with this filter's verdicts and its outcome
+        (`mustsee.verify.outcome`); marked by `mark_unverified` if none is reached. Raises
+        Transient.
         """
         ...
 
@@ -168,7 +161,8 @@ class _Version:
 
     def add_result(self, filter_: QuestionFilter, question: Question) -> _Version:
         """Return the version after a filter returned the question."""
-        marked = question.metrics.get(f"{filter_.name}_passed") == 0 and self.failed_filter is None
+        passed = question.filter_results.get(filter_.name, True)
+        marked = not passed and self.failed_filter is None
         failed, looks = self.failed_filter, self.failed_by_look
         if marked or question.drop is not None:
             failed, looks = filter_.name, "verifier" in filter_.roles
@@ -370,6 +364,7 @@ def _add_verdicts(question: Question, before: Question, after: Question) -> Ques
         after,
         verdicts=(*question.verdicts, *after.verdicts[len(before.verdicts) :]),
         metrics={**question.metrics, **new},
+        faults={**question.faults, **after.faults},
         drop=question.drop or after.drop,
     )
 
@@ -416,9 +411,7 @@ def _most_promising(versions: Sequence[_Version]) -> int:
 
 def _filter_score(question: Question) -> tuple[int, float]:
     """Return how many filters a question has passed, and how many right guesses there were."""
-    metrics = question.metrics.items()
-    passed = sum(value == 1 for name, value in metrics if name.endswith("_passed"))
-    return passed, sum(value for name, value in metrics if name.endswith(GUESSED))
+    return sum(question.filter_results.values()), question.right_guesses
 
 
 async def _run_filters(version: _Version, video: Video, *, to_the_end: bool) -> _Version:

@@ -20,8 +20,9 @@ from mustsee.records import Point, Provenance, Question, Span, Video
 from mustsee.text import LETTERS
 from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.outcome import mark_unverified
 from mustsee.verify.sight import Sight
-from mustsee.verify.vetting import SPARE, VettingContext, mark_unverified, vet
+from mustsee.verify.vetting import SPARE, VettingContext, vet
 from tests.support import coloured, verifier
 from tests.support.bench import Bench
 from tests.support.verifier import ScriptedVerifier

@@ -10,15 +10,15 @@ from typing import Literal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.records import Question, Video
+from mustsee.records import Question, Video, guessed_metric
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.outcome import GUESSED, FilterOutcome, add_outcome, mark_unverified
 from mustsee.verify.vetting import (
     QuestionFilter,
     VettingContext,
     _best,
     _run_filters,
     _Version,
-    mark_unverified,
     vet,
 )
 
@@ -47,13 +47,11 @@ class Scripted:
         result, right = self.results[question.question]
         if result == "unverified":
             return mark_unverified(question, self.name)
-        metrics = {
-            **question.metrics,
-            f"{self.name}_passed": float(result == "passed"),
-            f"{self.name}_guessed": float(right),
-        }
-        drop = f"{self.name}: no" if result == "drop" else None
-        return replace(question, metrics=metrics, drop=drop)
+        outcome = FilterOutcome(
+            filter=self.name, passed=result == "passed", fault=GUESSED, reason="no",
+            drops=result == "drop", metrics={guessed_metric(self.name): float(right)},
+        )  # fmt: skip
+        return add_outcome(question, outcome)
 
 
 def scripted(table: Sequence[Sequence[tuple[Result, int]]]) -> list[Scripted]:

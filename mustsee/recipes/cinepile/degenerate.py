@@ -11,7 +11,7 @@ from dataclasses import replace
 from mustsee.calls.llm import Asker
 from mustsee.recipes.cinepile.choosing import choose, rotate_options, verdict
 from mustsee.records import Question, Verdict
-from mustsee.verify.vetting import mark_unverified
+from mustsee.verify.outcome import mark_unverified
 
 
 async def degenerate(question: Question, askers: Mapping[str, Asker], *, seed: int = 0) -> Question:

@@ -14,7 +14,7 @@ from mustsee.recipes.cinepile.choosing import SCENE
 from mustsee.records import Question, Verdict
 from mustsee.replies.forms import Form, form, list_of, one_of, record, words
 from mustsee.text import LETTERS
-from mustsee.verify.vetting import mark_unverified
+from mustsee.verify.outcome import AMBIGUOUS, UNTOLD, FilterOutcome, add_outcome, mark_unverified
 
 PROMPT = "cinepile/fits"
 SPEAKERS = ("TOLD", "OPEN", "NONE")
@@ -65,7 +65,7 @@ def fits_form(count: int) -> Form[FittingOptions]:
 async def fits(
     question: Question, asker: Asker, scene: str, *, seed: int = 0, train: bool = False
 ) -> Question:
-    """Return the question with a verdict and `metrics["fits_passed"]`. It is dropped if it depends
+    """Return the question with a verdict and the outcome. It is dropped if it depends
     on a speaker whom the scene does not name. If a wrong option fits beside the answer, it is
     dropped from the test split, and with `train` from train. It is unverified if the reply cannot
     be parsed.
@@ -85,12 +85,14 @@ async def fits(
     others = [LETTERS[n] for n in fitting.places if n != question.answer_index]
     has_rival = bool(others) and question.answer_index in fitting.places
     is_open = fitting.speaker == "OPEN"
-    reason = None
-    if is_open:
-        reason = "fits: the scene does not name the speaker"
-    elif has_rival and (train or "test" in question.subsets):
-        reason = f"fits: {', '.join(others)} fits as well as the answer"
     passed = not (has_rival or is_open)
+    outcome = FilterOutcome(
+        filter="fits", passed=passed, fault=UNTOLD if is_open else AMBIGUOUS,
+        reason="the scene does not name the speaker"
+        if is_open
+        else f"{', '.join(others)} fits as well as the answer",
+        drops=is_open or train or "test" in question.subsets,
+    )  # fmt: skip
     letters = "".join(LETTERS[n] for n in fitting.places) or "none"
     verdict = replace(
         blank,
@@ -98,9 +100,4 @@ async def fits(
         passed=passed,
         detail=f"fits: {letters}; speaker: {fitting.speaker.lower()}",
     )
-    return replace(
-        question,
-        verdicts=(*question.verdicts, verdict),
-        metrics={**question.metrics, "fits_passed": float(passed)},
-        drop=question.drop or reason,
-    )
+    return add_outcome(replace(question, verdicts=(*question.verdicts, verdict)), outcome)

@@ -28,7 +28,8 @@ from mustsee.recipes.cinepile.choosing import SCENE, choose, rotate_options, ver
 from mustsee.recipes.cinepile.mcq import OptionChoice
 from mustsee.recipes.cinepile.scene import format_lines, scene_lines
 from mustsee.records import Question, Verdict, Video
-from mustsee.verify.vetting import VettingContext, mark_unverified
+from mustsee.verify.outcome import DISPUTED, GUESSED, FilterOutcome, add_outcome, mark_unverified
+from mustsee.verify.vetting import VettingContext
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,26 +56,26 @@ class Refine:
             return question
         verdicts = await self._test(question, vetting)
         right = sum(v.correct is True for v in verdicts)
-        strong, drop = right <= self.most, None
+        strong, misled = right <= self.most, False
         reworded = any(r.kind == "wording" for r in question.repairs)
         complete = all(v.correct is not None for v in verdicts)
         if complete and strong and reworded:
             verdicts = (*verdicts, await self._read(question, video, vetting))
             complete = verdicts[-1].correct is not None
-            if not verdicts[-1].correct:
-                drop = "refine: the scene gives another answer"
-        elif not strong and "test" in question.subsets:
-            drop = f"refine: guessed without the scene in {right} of {len(verdicts)} rotations"
+            misled = not verdicts[-1].correct
         question = replace(question, verdicts=(*question.verdicts, *verdicts))
         if not complete:
             return mark_unverified(question, self.name)
-        passed = strong and drop is None
-        was_weak = any(r.reason.startswith("refine:") for r in question.repairs)
-        weak = float(was_weak or not strong)
-        metrics = {**question.metrics, "refine_passed": float(passed), "weak": weak}
-        if weak:
-            metrics["fixed"] = float(passed)
-        return replace(question, metrics=metrics, drop=drop)
+        passed = strong and not misled
+        weak = any(r.filter == self.name for r in question.repairs) or not strong
+        guessed = f"guessed without the scene in {right} of {len(verdicts)} rotations"
+        outcome = FilterOutcome(
+            filter=self.name, passed=passed, fault=DISPUTED if misled else GUESSED,
+            reason="the scene gives another answer" if misled else guessed,
+            drops=misled or "test" in question.subsets,
+            metrics={"weak": float(weak), **({"fixed": float(passed)} if weak else {})},
+        )  # fmt: skip
+        return add_outcome(replace(question, drop=None), outcome)
 
     async def _test(self, question: Question, vetting: VettingContext) -> tuple[Verdict, ...]:
         """Return the blind model's verdict on each rotation."""

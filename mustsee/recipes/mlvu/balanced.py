@@ -69,7 +69,7 @@ def record_notes(tables: Tables) -> Mapping[str, object]:
 
 
 def _dropped_by_balance(question: Question) -> bool:
-    return (question.drop or "").startswith("balance:")
+    return question.dropped_by == "balance"
 
 
 def _guesser_report(questions: Sequence[Question]) -> list[dict[str, Any]]:

@@ -130,11 +130,10 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
         for question in chosen:
             row = _row(question, key(question))
             full.add(row)
-            for name in question.metrics:
-                if name.endswith("_passed"):
-                    of("mma")
-                elif name == "audio_only":
-                    of("mmh")
+            if question.filter_results:
+                of("mma")
+            if "audio_only" in question.metrics:
+                of("mmh")
             for subset in dict.fromkeys(s for s in question.subsets if s != "full"):
                 of(subset).add(row)
 

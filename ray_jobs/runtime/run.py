@@ -67,6 +67,7 @@ from ray_jobs.runtime.cluster import (
 )
 from ray_jobs.runtime.dry_run_rows import DryRun
 from ray_jobs.runtime.experiment import NoTracker, Tracker, report_to_tracker
+from ray_jobs.runtime.first_price import first_price
 from ray_jobs.runtime.heartbeat import HEARTBEAT_S, show_step
 from ray_jobs.runtime.progress import Progress
 from ray_jobs.runtime.provenance import git_revision, prompt_hashes, versions
@@ -289,6 +290,9 @@ class RunningJob:
         if self.run.preview:
             return self._preview([stage for p in self._prepare_workers() for stage in p])
         if self.run.rehearsal.dry_run:
+            parts = [step.part for step in self._steps if isinstance(step, Stage)]
+            if line := first_price(self.recipe, self._input, parts):
+                print(line, flush=True)
             return self._forecast([[stage.name for stage in p] for p in self._prepare_workers()])
         self._stream_rows(stages)
         with show_step("writing the tables and the report"):

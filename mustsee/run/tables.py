@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, islice
 from pathlib import Path
@@ -38,7 +38,6 @@ _UNPARSED = re.compile(
 )
 _NAME = re.compile(r"'[^']*'")
 VIDEO = ("video_id", "uri")
-FORMER_COLUMNS = {"heard_by": "transcribed_by"}  # column names of version 0.1.0 -> current ones
 QUESTION = ("question_id", "video_id", "recipe", "question", "question_type", "skill")
 
 
@@ -70,7 +69,7 @@ class Tables:
                 end = begin + file.metadata.row_group(group).num_rows
                 if chosen := [row - begin for row in range(-(-begin // step) * step, end, step)]:
                     rows = file.read_row_group(group, columns=available).take(chosen).to_pylist()
-                    videos += (schemas.load(Video, _with_current_names(row)) for row in rows)
+                    videos += (schemas.load(Video, row) for row in rows)
                 begin = end
         return videos
 
@@ -85,16 +84,12 @@ class Tables:
                 available = _columns_of(file, wanted)
                 for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=available):
                     for row in batch.to_pylist():
-                        yield schemas.load(cls, _with_current_names(row))
+                        yield schemas.load(cls, row)
 
 
 def _columns_of(file: pq.ParquetFile, wanted: Sequence[str]) -> list[str]:
-    """Return the wanted columns of a file, also those with a former name."""
-    return [c for c in file.schema_arrow.names if FORMER_COLUMNS.get(c, c) in wanted]
-
-
-def _with_current_names(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {FORMER_COLUMNS.get(column, column): value for column, value in row.items()}
+    """Return the wanted columns that a file has."""
+    return [name for name in file.schema_arrow.names if name in wanted]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -170,12 +170,6 @@ def test_counts_of_a_run_come_from_its_tables(tmp_path: Path) -> None:
     assert next(tables.videos("transcribed_by")) == Video(
         video_id="a", uri="a.mp4", transcribed_by="subtitles"
     )
-    former = stored.rename_columns(
-        ["heard_by" if name == "transcribed_by" else name for name in stored.column_names]
-    )
-    (tmp_path / "former").mkdir()
-    pq.write_table(former, tmp_path / "former" / "videos.parquet")
-    assert {v.transcribed_by for v in Tables(tmp_path / "former").videos()} == {"subtitles"}
     assert [step.plain() for step in funnel(tables, ("look", "ask"))] == [
         {"stage": "read", "in": 3, "out": 3, "dropped": {}, "problems": 0},
         {"stage": "look", "in": 3, "out": 2, "dropped": {"dull": 1}, "problems": 0},

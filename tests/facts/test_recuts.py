@@ -119,6 +119,7 @@ def test_pairs_have_the_same_words_and_each_key_is_the_only_right_one() -> None:
         plan = plan_of(recut)
         assert plan.seconds == pytest.approx(video.duration)
         assert with_placement(recut, plan, plan.placements()) == recut
+        tables = [table_of(row, SETTINGS) for row in rows]
         for one, other in zip(video.questions or (), recut.questions or (), strict=True):
             made += 1
             assert (one.question, one.options) == (other.question, other.options)
@@ -127,8 +128,8 @@ def test_pairs_have_the_same_words_and_each_key_is_the_only_right_one() -> None:
             assert (one.group, one.relation) == (one.question_id, PAIR)
             assert (one.video_id, other.video_id) == (video.video_id, recut.video_id)
             assert one.form in ("after", "before")  # Who is seen when X moves with X.
-            for question, row in ((one, video), (other, recut)):
-                answer, right = keys(question, table_of(row, SETTINGS))
+            for question, of_row in zip((one, other), tables, strict=True):
+                answer, right = keys(question, of_row)
                 assert right == [answer]
     assert made >= 4
 

@@ -148,7 +148,12 @@ def test_a_repaired_question_is_verified_as_sound() -> None:
         question_type="Other", answer="joy", evidence=(Span(4.0, 6.0), Span(90.0, 95.0)),
     )  # fmt: skip
     now = FailedWording(
-        question=question.question, answer="joy", wrong=tuple("abcd"), reason="blind", replies=()
+        question=question.question,
+        answer="joy",
+        wrong=tuple("abcd"),
+        reason="blind",
+        fault="guessed",
+        replies=(),
     )
     known: dict[str, Question] = {}
     request = Request(

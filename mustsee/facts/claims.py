@@ -116,7 +116,7 @@ def add_lines(table: TruthTable, claims: Sequence[Claim], lines: Sequence[Line])
 @dataclass(frozen=True)
 class SpokenLine:
     """A transcript line in the prompt. `fact`: the fact that stands for it, with its number; null:
-    it is among the listed facts, or is not surely heard.
+    it is among the listed facts, or no speech.
     """
 
     line: Line

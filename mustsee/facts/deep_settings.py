@@ -60,19 +60,22 @@ class PointRules:
 
     spare: float = 1.25
     """Times as many as are wanted are written; those that the exams leave too few points go."""
-    least: int = 4
+    least: int = 3
     """Points of a question, at least."""
-    left: int = 3
-    """Points that the exams must leave of a question, at least; never more than `least`."""
+    left: int = 2
+    """Points that the exams must leave of a question, at least, and with them half of the weight;
+    never more than `least`."""
     most: int = 8
     """Points of a question, at most."""
     seconds: float = 30
     """Seconds of video, in sum, that the points left must span; in a video of less than four
     minutes, that may lie between the first and the last."""
-    of_claim: int = 2
+    of_claim: int = 3
     """Questions that one claim is a point of, at most."""
     contradictions: int = 5
     """Wrong statements of a question, at most."""
+    one_scene: float = 30
+    """Seconds of video in one piece that must not be enough for an answer."""
     editor: Condition | None = field(
         default_factory=lambda: Condition(condition="evidence", frames=64)
     )

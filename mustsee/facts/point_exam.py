@@ -318,7 +318,7 @@ def settle_points(
         answer=full_answer(draft, told, states, grades.written) or question.answer,
         depth=len({name for statement in left for name in statement.facts}) or None,
         metrics={**question.metrics, **metrics},
-        drop=_drop_reason(states, evidence, video, rules, fault),
+        drop=_drop_reason(states, draft.weights, evidence, video, rules, fault),
     )
 
 
@@ -340,16 +340,23 @@ def _share(grade: PointsGrade) -> float:
 
 
 def _drop_reason(
-    states: Sequence[str], evidence: Sequence[Span], video: Span, rules: PointRules, fault: str
+    states: Sequence[str],
+    weights: Sequence[int],
+    evidence: Sequence[Span],
+    video: Span,
+    rules: PointRules,
+    fault: str,
 ) -> str | None:
     if fault:
         return f"exam: it takes for granted what is not so ({fault})"
     counts = Counter(states)
     wanted = min(rules.left, rules.least)
-    if counts[COUNTED] < wanted:
+    left = sum(weight for weight, state in zip(weights, states, strict=True) if state == COUNTED)
+    if counts[COUNTED] < wanted or 2 * left < sum(weights):
         return (
             f"exam: {counts[COUNTED]} of {len(states)} points are left ({counts[GIVEN]} said "
-            f"without the video, {counts[UNREACHED]} not said by a viewer); at least {wanted}"
+            f"without the video, {counts[UNREACHED]} not said by a viewer), with {left} of "
+            f"{sum(weights)} weights; at least {wanted}, and half of the weight"
         )
     if not spans_enough(evidence, video, rules.seconds):
         return (

@@ -14,6 +14,7 @@ guessed, and what nobody who sees it says, by `mustsee.facts.point_exam`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -145,9 +146,19 @@ async def write_some(
         least=rules.least,
         most=rules.most,
         of_claim=rules.of_claim,
+        one_scene=rules.one_scene,
+        uses_left=count_uses_left(statements, published, rules),
         published=show_drafts(published, statements),
         returned=show_drafts(returned, statements),
     )
+
+
+def count_uses_left(
+    statements: Statements, published: Sequence[OpenDraft], rules: PointRules
+) -> list[int]:
+    """Return of how many further questions each claim may be a point."""
+    used = Counter(one.facts[0] for draft in published for one in draft.statements)
+    return [max(0, rules.of_claim - used[claim.facts[0]]) for claim in statements.claims]
 
 
 def show_drafts(drafts: Sequence[OpenDraft], statements: Statements) -> list[dict[str, str]]:

@@ -407,7 +407,9 @@ def edit_reply(*remarks: str) -> Reply:
 
 SETTINGS = FactSettings(
     forms={}, mix={"cause": 1, "goal": 1},
-    deep=DeepRules(questions=2, least_questions=2, points=PointRules(spare=1.0)),
+    deep=DeepRules(
+        questions=2, least_questions=2, points=PointRules(spare=1.0, of_claim=2, least=4, left=3)
+    ),
 )  # fmt: skip
 COMPOSED = Question(
     question_id="q", video_id="v", recipe="facts", question="What is next?", options=("a", "b"),

@@ -37,6 +37,7 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 PROMPT = "facts/edit"
 FAULTS = (
     "presumes", "one scene", "incomplete", "beside", "open", "wrong", "flat", "unclear", "telling",
+    "stiff",
 )  # fmt: skip
 NO_FAULT = "none"
 QUESTIONS_AT_ONCE = 30  # that one reply holds

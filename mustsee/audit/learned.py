@@ -199,7 +199,7 @@ class LearnedGuess:
     over all questions or over those of a form (tests adjusted by Holm), the questions leave
     `subset` that it gets right with at least `sure` times the probability of chance. All questions
     get `metrics.learned`, the probability of the right option, `learned_guessed` and
-    whether it passed `learned`. `subset` null: it does nothing.
+    `learned_passed`. `subset` null: it does nothing.
     """
 
     subset: str | None = "mma"

@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-RANGE = (0.4, 2.5)  # times the price
+RANGE = (0.4, 2.5)  # times the price: chosen, not measured; as wide as a dry run of rules says
 FRAME = (512, 288)  # pixels of a frame that a model is shown
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pyarrow as pa
@@ -64,18 +63,19 @@ def read_lengths(rows: pa.Table) -> tuple[list[float], bool]:
     places = [n * number // min(number, MAX_READ) for n in range(min(number, MAX_READ))]
     names = [name for name in ("uri", "start", "end", "duration") if name in rows.column_names]
     chosen = rows.select(names).take(places).to_pylist()
-    until = time.monotonic() + READ_S
-    with ThreadPoolExecutor(READERS) as pool:
-        found = [length for length in pool.map(lambda row: _length(row, until), chosen) if length]
+    pool = ThreadPoolExecutor(READERS)
+    done, _ = wait([pool.submit(_length, row) for row in chosen], timeout=READ_S)
+    pool.shutdown(wait=False, cancel_futures=True)
+    found = [length for read in done if (length := read.result())]
     return found, len(found) < number
 
 
-def _length(row: dict[str, Any], until: float) -> float:
-    """Return the seconds of a row; 0 if its header cannot be read, or not in time."""
+def _length(row: dict[str, Any]) -> float:
+    """Return the seconds of a row; 0 if its header cannot be read."""
     start, end = row.get("start") or 0.0, row.get("end") or row.get("duration")
     if end:
         return end - start
-    if time.monotonic() > until or not row["uri"]:
+    if not row["uri"]:
         return 0.0
     try:
         with open_container(row["uri"]) as container:

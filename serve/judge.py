@@ -44,6 +44,7 @@ class JudgeServeSettings(BaseModel):
     `no_auth`: "loopback" serves without keys, to callers on this machine only.
     `seconds`: longest time of a request. One that is expected to take more than half of it is
     refused at once (429); one that takes longer is given up (503).
+    `cpus`, `gpus`, `tpus`: what a replica asks of the cluster; a chip holds the whole model.
     `arrival`: seconds in which a body must be complete (408). It does not count as waiting before.
     `waiting`: requests at once. With several keys, no key may use more than it leaves free.
     `budget`: tokens in one batch. `drain`: seconds in which a stopping replica may finish.
@@ -56,6 +57,7 @@ class JudgeServeSettings(BaseModel):
     max_replicas: int | None = None
     cpus: float = 1.0
     gpus: float = 0.0
+    tpus: int = 0
     budget: int = 16384
     items: int = 512
     body: int = 4_000_000
@@ -227,6 +229,11 @@ def app(settings: JudgeServeSettings) -> Application:
         keys, config = keys_from_environment(settings.no_auth), configure_judge(settings)
     except UserError as error:
         raise click.ClickException(str(error)) from None
+    return build_app(config, settings, keys)
+
+
+def build_app(config: JudgeConfig, settings: JudgeServeSettings, keys: Keys) -> Application:
+    """The application that serves a configured judge."""
     scaling: dict[str, Any] = {"num_replicas": settings.replicas}
     if settings.max_replicas is not None:
         scaling = {
@@ -238,7 +245,11 @@ def app(settings: JudgeServeSettings) -> Application:
         }
     judge = Replica.options(
         **scaling,
-        ray_actor_options={"num_cpus": settings.cpus, "num_gpus": settings.gpus},
+        ray_actor_options={
+            "num_cpus": settings.cpus,
+            "num_gpus": settings.gpus,
+            "resources": {"TPU": settings.tpus} if settings.tpus else {},
+        },
         max_ongoing_requests=settings.waiting,
         max_queued_requests=settings.waiting,
         health_check_period_s=1,  # A lost replica is noticed by this check.
@@ -254,7 +265,7 @@ def app(settings: JudgeServeSettings) -> Application:
     )
     return Front.options(
         num_replicas=1,
-        ray_actor_options={"num_cpus": 0.1},
+        ray_actor_options={"num_cpus": min(0.1, settings.cpus)},
         max_ongoing_requests=MAX_CONNECTIONS,
         max_queued_requests=BURST_REQUESTS,
         backpressure_config={"status_code": 429, "retry_after_s": 2},

@@ -1,10 +1,14 @@
-"""A judge within a run, which is opened with the first answer and scores one batch at a time."""
+"""A judge within a run, which is opened with the first answer. One in this process scores one batch
+at a time, a served one many.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Lock
 from typing import Any, Protocol, runtime_checkable
 
 from actors.part import RunContext
@@ -22,6 +26,14 @@ class AsksModel(Protocol):
         ...
 
 
+@runtime_checkable
+class TakesCallers(Protocol):
+    """A configured engine that scores several batches at once."""
+
+    @property
+    def callers(self) -> int: ...
+
+
 class ConfiguredJudge:
     """The judge of a configuration. If it asks a model, it does so through the run's gateway."""
 
@@ -31,12 +43,14 @@ class ConfiguredJudge:
             config = replace(config, engine=engine.for_run(run))
         self._config = config
         self._judge: Judge | None = None
-        self._turn = asyncio.Lock()
+        self._opening = Lock()
+        callers = engine.callers if isinstance(engine, TakesCallers) else 1
+        self._threads = ThreadPoolExecutor(callers)
 
     async def scores(self, items: Sequence[JudgeItem]) -> tuple[Judge, list[Score]]:
         """The judge, and its scores in the order of the items."""
-        async with self._turn:
-            return await asyncio.to_thread(self._score, items)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._score, items)
 
     async def equivalent(
         self, question: str, candidate: str, references: tuple[str, ...]
@@ -47,6 +61,6 @@ class ConfiguredJudge:
         return None if score.error else score.equivalent
 
     def _score(self, items: Sequence[JudgeItem]) -> tuple[Judge, list[Score]]:
-        if self._judge is None:
-            self._judge = self._config.open()
-        return self._judge, self._judge.score(items)
+        with self._opening:
+            judge = self._judge = self._judge or self._config.open()
+        return judge, judge.score(items)

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from mustsee.errors import MustseeError, UserError
 from mustsee.judge.contrast_rules import find_contrast
@@ -106,6 +106,15 @@ class EngineConfig(Protocol):
     """A configured engine (`conf/judge/*.yaml`), picklable; `open` loads the model."""
 
     def open(self) -> Engine: ...
+
+
+@runtime_checkable
+class HoldsRecord(Protocol):
+    """A configured engine that comes with its threshold record, such as a served one."""
+
+    def fetch_record(self) -> Record:
+        """Raises UserError if the record cannot be had."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -362,11 +371,11 @@ class JudgeConfig:
 
     def check(self, budget_usd: float | None) -> None:
         """Check before a run that the record exists. Raises UserError if it does not."""
-        self._load_record()
+        self.load_record()
 
     def open(self) -> Judge:
         """Load the judge. Raises UserError if the record is missing or is another judge's."""
-        record, engine = self._load_record(), self.engine.open()
+        record, engine = self.load_record(), self.engine.open()
         if record is None:
             record = Record(
                 threshold=0.5, identity=engine.identity, dev="none", notes="uncalibrated"
@@ -375,10 +384,15 @@ class JudgeConfig:
 
     def dump_record(self) -> str | None:
         """Return the record's text; null without a record. Raises UserError if it is missing."""
-        record = self._load_record()
+        record = self.load_record()
         return None if record is None else record.dump()
 
-    def _load_record(self) -> Record | None:
+    def load_record(self) -> Record | None:
+        """Return the threshold record; null where the judge is uncalibrated. Raises UserError if it
+        is missing.
+        """
+        if isinstance(self.engine, HoldsRecord):
+            return self.engine.fetch_record()
         if self.record is None:
             if self.uncalibrated:
                 return None

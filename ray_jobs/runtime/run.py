@@ -72,6 +72,7 @@ from ray_jobs.runtime.heartbeat import HEARTBEAT_S, show_step
 from ray_jobs.runtime.progress import Progress
 from ray_jobs.runtime.provenance import git_revision, prompt_hashes, versions
 from ray_jobs.runtime.rehearse import open_rules_session
+from ray_jobs.runtime.serve_judges import serve_judges
 from ray_jobs.runtime.stream import RowStream, Workers, block_size
 from ray_jobs.runtime.summary import SummaryParts, list_videos, summarise
 
@@ -199,6 +200,8 @@ class RunningJob:
                 retry_problems=self.run.retry_problems,
             )
         self._resources.enter_context(connect_ray())
+        parts = [step.part for step in self._steps if isinstance(step, Stage)]
+        self._resources.enter_context(serve_judges(parts))
         coordinator = start_coordinator(
             self.run.budget_usd,
             out=out,

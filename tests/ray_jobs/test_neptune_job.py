@@ -5,7 +5,6 @@ import os
 import random
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+
+from tests.support.addresses import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("videos.parquet", "questions.parquet", "problems.parquet")
@@ -147,12 +148,6 @@ def test_mistakes_and_too_many_problems_have_their_exit_codes(out: Path, tmp_pat
     done = neptune(tmp_path / "o", "videos=examples/videos/broken.mp4", f"store={out}/store")
     assert done.returncode == 3
     assert "max_problem_share" in done.stdout
-
-
-def free_port() -> int:
-    with socket.socket() as probe_socket:
-        probe_socket.bind(("127.0.0.1", 0))
-        return probe_socket.getsockname()[1]
 
 
 @pytest.fixture

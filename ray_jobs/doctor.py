@@ -1,10 +1,13 @@
 """Doctor: reports what this machine has for a run, and what it lacks.
 
-    mustsee doctor [out=runs/mine]        or python -m ray_jobs.doctor
+    mustsee doctor [out=runs/mine] [cluster=gpu]       or python -m ray_jobs.doctor
+
+Where stages ask for GPUs or TPUs (`cluster=gpu`), or RAY_ADDRESS is set, each stage has a line:
+what its workers ask for, and whether the cluster of RAY_ADDRESS, or else this machine, has it.
 
 Each line begins with `ok`, `missing` (with what to do) or `-` (absent, and only some choices need
 it). The exit code is 1 if something is missing that the defaults need. Keys are reported as set or
-not set; their values are never shown. Ray is not started.
+not set; their values are never shown. No Ray is started.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from actors.calls.served import Listings, model_notes
 from mustsee.calls.models import model_table
 from mustsee.errors import UserError
 from mustsee.nn import weights
+from mustsee.run.preflight import ResourceDemand, lacking_resources
 from mustsee.store import resolve
 from ray_jobs.cli.compose import CONF
 from ray_jobs.cli.launch import launch
@@ -42,7 +46,7 @@ from ray_jobs.cli.preset_models import (
     preset_endpoints,
 )
 from ray_jobs.cli.presets import preset_file
-from ray_jobs.runtime.cluster import answers
+from ray_jobs.runtime.cluster import Cluster, answers, connect_ray
 
 GIB = 1 << 30
 LISTING_S = 2.0  # seconds for an endpoint's list of models
@@ -79,6 +83,7 @@ class Doctor:
     out: str
     store: str
     keys: Sequence[str]
+    cluster: Cluster
     least_gib: float = 2.0
 
     def __call__(self) -> int:
@@ -89,6 +94,7 @@ class Doctor:
             machine(),
             *accelerators(),
             *ray(),
+            *self._placement(),
             *keys(self.keys, os.environ),
             *modules(MODULES),
             *models(WEIGHTS, needed=True),
@@ -106,6 +112,11 @@ class Doctor:
             console.width = 160
         console.print(table)
         return int(any(check.ok is False for check in checks))
+
+    def _placement(self) -> Iterator[DoctorCheck]:
+        asks_much = any(h.gpus or h.tpus for h in self.cluster.stages.values())
+        if asks_much or "RAY_ADDRESS" in os.environ:
+            yield from placement(self.cluster, nodes())
 
 
 def codecs(names: Sequence[str]) -> Iterator[DoctorCheck]:
@@ -152,21 +163,30 @@ def machine() -> DoctorCheck:
     return DoctorCheck(what="machine", ok=total >= 4, detail=detail)
 
 
+def gpu_names() -> list[str]:
+    """The GPUs of this machine, as the driver names them."""
+    if not shutil.which("nvidia-smi"):
+        return []
+    command = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    return [line.strip() for line in done.stdout.splitlines() if line.strip()]
+
+
+def tpu_chips() -> int:
+    """The number of TPU chips of this machine, by their device files."""
+    return len([*Path("/dev").glob("accel[0-9]*")])
+
+
 def accelerators() -> Iterator[DoctorCheck]:
-    """List GPUs by the driver's names and TPUs by their device files."""
-    gpus: list[str] = []
-    if shutil.which("nvidia-smi"):
-        command = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
-        gpus = [line.strip() for line in done.stdout.splitlines() if line.strip()]
-    if gpus:
+    """List GPUs and TPUs."""
+    if gpus := gpu_names():
         cuda = any(importlib.util.find_spec(f"jax_cuda{n}_plugin") for n in (12, 13))
         hint = "" if cuda else "; JAX has no CUDA: pip install 'mustsee[cuda]'"
         yield DoctorCheck(what="GPU", ok=True, detail="; ".join(gpus) + hint)
     else:
         yield DoctorCheck(what="GPU", ok=None, detail="none; +experiment=gpu needs one")
-    tpus = [*Path("/dev").glob("accel[0-9]*")]
-    detail = f"{len(tpus)} chips" if tpus else "none; +experiment=tpu needs one"
+    tpus = tpu_chips()
+    detail = f"{tpus} chips" if tpus else "none; +experiment=tpu needs one"
     yield DoctorCheck(what="TPU", ok=True if tpus else None, detail=detail)
 
 
@@ -190,6 +210,43 @@ def ray() -> Iterator[DoctorCheck]:
         yield DoctorCheck(what="cluster", ok=None, detail=detail)
     else:
         yield DoctorCheck(what="cluster", ok=None, detail="none; a job starts one on this machine")
+
+
+def nodes() -> list[Mapping[str, float]]:
+    """Resources of the nodes of the cluster at RAY_ADDRESS, or else of this machine."""
+    address = os.environ.get("RAY_ADDRESS")
+    if not address or not answers(address):
+        machine = {"CPU": os.cpu_count() or 1, "GPU": len(gpu_names()), "TPU": tpu_chips()}
+        return [{name: float(amount) for name, amount in machine.items() if amount}]
+    import ray
+
+    with connect_ray():
+        return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+def placement(cluster: Cluster, nodes: Sequence[Mapping[str, float]]) -> Iterator[DoctorCheck]:
+    """Say of each stage what its workers ask for, and whether its fewest fit the nodes, if no other
+    stage runs.
+    """
+    has = {r: sum(node.get(r, 0.0) for node in nodes) for r in ("CPU", "GPU", "TPU")}
+    there = ", ".join(f"{amount:g} {r}" for r, amount in has.items() if amount)
+    for stage, hardware in cluster.stages.items():
+        most = "" if hardware.least == hardware.max_workers else f" to {hardware.max_workers}"
+        each = ", ".join(f"{amount:g} {r}" for r, amount in hardware.resources.items())
+        asked = f"{hardware.least}{most} x {each}"
+        wanted = ResourceDemand(
+            name=stage,
+            key=f"cluster.stages.{stage}.workers",
+            count=hardware.least,
+            resources=hardware.resources,
+        )
+        lacking = lacking_resources([wanted], nodes)
+        grows = cluster.autoscales and lacking is not None
+        detail = asked if lacking is None else f"{asked}; the cluster has {there}"
+        if grows:
+            detail += ": the stage waits until it grows"
+        ok = True if lacking is None else None if grows else False
+        yield DoctorCheck(what=f"stage {stage}", ok=ok, detail=detail)
 
 
 def keys(names: Sequence[str], environment: Mapping[str, str]) -> Iterator[DoctorCheck]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from actors.judge.tokens import GemTokens, settle, weights_hash
 from mustsee.errors import UserError, need
@@ -25,6 +25,8 @@ DTYPES = ("float32", "bfloat16", "float16")
 @dataclass(frozen=True, kw_only=True)
 class Gem:
     """The judge `gem`."""
+
+    wants_accelerator: ClassVar[bool] = True
 
     path: str
     """Checkpoint folder."""

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from mustsee.store import hardware
 @dataclass(frozen=True, kw_only=True)
 class GemJax:
     """The judge `gem_jax`."""
+
+    wants_accelerator: ClassVar[bool] = True
 
     path: str
     """Checkpoint folder."""

@@ -26,6 +26,7 @@ from mustsee.run.preflight import ResourceDemand, lacking_resources, same_model_
 from ray_jobs.runtime import barrier, local_ray
 from ray_jobs.runtime.heartbeat import show_step
 from ray_jobs.runtime.last_words import last_words
+from ray_jobs.runtime.trials import walk_parts
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_STARTS = 3  # attempts to start a local Ray
@@ -276,15 +277,25 @@ def _share_workers(before: Stage, stage: Stage, shared: Sequence[Sequence[str]])
 
 
 def check_stages(stages: Sequence[Stage]) -> None:
-    """Raise UserError for impossible numbers of a stage's hardware, and print a warning that names
-    models that guess at their own questions. Starts no Ray.
+    """Raise UserError for impossible numbers of a stage's hardware. Print warnings that name models
+    that guess at their own questions, and stages whose model has no accelerator. Starts no Ray.
     """
     for stage in stages:
         stage.hardware.check(f"cluster.stages.{stage.name}")
+        if not stage.hardware.gpus and not stage.hardware.tpus and _wants_accelerator(stage.part):
+            print(
+                f"stage {stage.name!r}: its judge runs on CPUs; cluster.stages.{stage.name}.gpus=1 "
+                "gives it a GPU, and judge=serve asks one that is served (docs/judge.md)",
+                file=sys.stderr,
+            )
     parts = [(s.name, s.part) for s in stages if isinstance(s.part, NamesModels)]
     models = {f"{n}.{key}": llm.identity for n, p in parts for key, llm in p.roles.items()}
     for line in same_model_warnings(models):
         print(line, file=sys.stderr)
+
+
+def _wants_accelerator(part: object) -> bool:
+    return any(getattr(item, "wants_accelerator", False) for item in walk_parts(part))
 
 
 def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:

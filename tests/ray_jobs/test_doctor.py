@@ -1,5 +1,6 @@
 """The doctor reports what a machine has and lacks, and never shows a key."""
 
+import dataclasses
 from datetime import date
 from pathlib import Path
 
@@ -118,3 +119,57 @@ def test_every_preset_with_models_has_a_line(monkeypatch: pytest.MonkeyPatch) ->
     assert "OPENAI_API_KEY is not set" in checks["+experiment=openai"].detail
     assert "gpt-6-luna, gpt-6.1-terra (checked on 20" in checks["+experiment=openai"].detail
     assert "gpt-transcribe" in checks["hear=openai"].detail
+
+
+def stages_of(choice: str) -> dict[str, dict[str, float]]:
+    """Stage -> resources of one worker."""
+    stages = build(compose("doctor", [f"cluster={choice}"])).cluster.stages
+    return {name: dict(hardware.resources) for name, hardware in stages.items()}
+
+
+def test_each_stage_says_what_it_asks_and_what_the_cluster_lacks() -> None:
+    cluster = build(compose("doctor", ["cluster=gpu"])).cluster
+    small = {check.what: check for check in doctor.placement(cluster, [{"CPU": 8.0}])}
+    assert small["stage ask"].mark == "ok"
+    assert small["stage caption"].mark == "-"
+    assert "1 to 2 x 1 CPU, 0.4 GPU; the cluster has 8 CPU" in small["stage caption"].detail
+    large = doctor.placement(cluster, [{"CPU": 8.0, "GPU": 1.0}])
+    assert {check.mark for check in large} == {"ok"}
+    fixed = dataclasses.replace(cluster, autoscales=False)
+    assert {check.mark for check in doctor.placement(fixed, [{"CPU": 8.0}])} == {"ok", "missing"}
+
+
+def test_a_machine_without_accelerators_and_cluster_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(doctor, "gpu_names", lambda: ["A100", "A100"])
+    assert [node["GPU"] for node in doctor.nodes()] == [2.0]
+
+
+def test_embeddings_and_alignment_are_placed_on_accelerators_beside_the_others() -> None:
+    used = ("hear", "caption", "embed", "align")
+    on_gpu = [stages_of("gpu")[name]["GPU"] for name in used]
+    assert min(on_gpu) > 0
+    assert sum(on_gpu) <= 1  # One GPU holds one worker of each.
+    assert [stages_of("tpu")[name].get("TPU") for name in used[1:]] == [4, 1, 1]
+
+
+@pytest.mark.slow
+def test_ray_places_a_worker_of_each_stage_on_the_accelerators_that_it_has() -> None:
+    import ray
+
+    ray.init(address="local", num_cpus=32, num_gpus=1, resources={"TPU": 12})
+    try:
+        for choice in ("gpu", "tpu"):
+            tasks = [
+                ray.remote(ray.get_gpu_ids).options(
+                    num_cpus=asked.get("CPU", 0), num_gpus=asked.get("GPU", 0),
+                    resources={"TPU": asked["TPU"]} if "TPU" in asked else {},
+                ).remote()
+                for asked in stages_of(choice).values()
+            ]  # fmt: skip
+            has_gpu = [bool(ids) for ids in ray.get(tasks, timeout=120)]
+            assert has_gpu == ["GPU" in asked for asked in stages_of(choice).values()]
+    finally:
+        ray.shutdown()

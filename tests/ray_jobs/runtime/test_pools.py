@@ -1,6 +1,7 @@
 """Stages that share workers, and the preflight check of the cluster."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,10 +9,18 @@ from ray.data import DataContext
 
 from actors.engine.hardware import Hardware
 from actors.engine.stage import Stage
+from actors.judge.gem import Gem
 from mustsee.errors import UserError
 from mustsee.run.decision import Decision
 from ray_jobs.runtime.barrier import decision_stage
-from ray_jobs.runtime.cluster import Cluster, demand, lacking_workers, pools, preflight
+from ray_jobs.runtime.cluster import (
+    Cluster,
+    check_stages,
+    demand,
+    lacking_workers,
+    pools,
+    preflight,
+)
 
 SHARED = (("probe", "look"), ("ask", "vet"))
 PART: Any = None  # a part that is never opened
@@ -87,3 +96,15 @@ def test_the_resources_that_a_pool_waits_for_are_named(monkeypatch: pytest.Monke
     assert lacking_workers(worker_pools, "synth") == "waits for 1 CPU: others hold 1.5 of 2"
     assert lacking_workers(worker_pools, "ask") == ""
     assert lacking_workers(worker_pools, "decide") == ""
+
+
+def test_a_judge_of_billions_of_parameters_on_cpus_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    part: Any = (Gem(path="/models/gem"),)
+    grade = Stage(name="grade", part=part, hardware=Hardware())
+    check_stages([grade])
+    assert "cluster.stages.grade.gpus=1" in capsys.readouterr().err
+    check_stages([replace(grade, hardware=Hardware(gpus=1))])
+    check_stages([stage("grade")])
+    assert capsys.readouterr().err == ""

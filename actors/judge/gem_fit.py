@@ -13,13 +13,14 @@ import json
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from actors.judge.gem import extend_cache, masks, states, window
+from actors.judge.gem_shard import load_whole_state, shard, whole_state
 from actors.judge.tokens import GemTokens, JudgeMetadata
 from mustsee.errors import MustseeError, UserError, need
 from mustsee.judge import calibrate
@@ -69,7 +70,9 @@ class GemFit:
 
 @dataclass(frozen=True)
 class TrainingWorker:
-    """Process `rank` of `world`. `wrap`: distributes the model. `report`: receives the figures."""
+    """Process `rank` of `world`. `wrap`: distributes a model whose adapters are trained; one whose
+    every weight is trained is shared among the workers. `report`: receives the figures.
+    """
 
     rank: int = 0
     world: int = 1
@@ -121,11 +124,15 @@ def fit(
             f"{len(rows)} training and {len(dev_rows)} dev prompts: neither may be empty"
         )
     torch.manual_seed(config.seed)
-    model = _load(config, me.device)
+    shared = config.rank == 0 and me.world > 1
+    model = _load(config, shared=shared)
+    if shared:
+        model = shard(model, me.device, bf16=config.bf16)
+    model = model.to(me.device).train()
     trained = [p for p in model.parameters() if p.requires_grad]
     optimiser = torch.optim.AdamW(trained, lr=config.rate, weight_decay=config.decay)
     state = _resume(folder, config, model, optimiser)
-    run = me.wrap(model)
+    run = model if shared else me.wrap(model)
     began, losses = time.time(), list[float]()
     for step in range(state["step"], config.steps):
         if (
@@ -150,8 +157,7 @@ def fit(
         better = figures["dev_loss"] < state["best"]
         state |= {"step": step + 1, "stale": 0 if better else state["stale"] + 1}
         state["best"] = min(state["best"], figures["dev_loss"])
-        if me.rank == 0:
-            _keep(folder, config, model, optimiser, state, figures, better)
+        _keep(folder, config, model, optimiser, state, figures, better=better, rank=me.rank)
         me.report(figures)
 
 
@@ -179,13 +185,14 @@ def evaluate(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit)
     }
 
 
-def _load(config: GemFit, device: str) -> Any:
+def _load(config: GemFit, *, shared: bool) -> Any:
+    """Load the base, on the CPU. `shared`: as it is stored, to be made float32 piece by piece."""
     import torch
     from transformers import AutoModelForCausalLM
 
     frozen = torch.bfloat16 if config.rank and config.bf16 else torch.float32
     model: Any = AutoModelForCausalLM.from_pretrained(
-        config.base, dtype=frozen, attn_implementation="eager"
+        config.base, dtype="auto" if shared else frozen, attn_implementation="eager"
     )
     model.config.use_cache = False
     if config.rank:
@@ -203,7 +210,7 @@ def _load(config: GemFit, device: str) -> Any:
         newer = getattr(model, "activation_checkpointing_enable", None)
         (newer or model.gradient_checkpointing_enable)({"use_reentrant": False})
         model.enable_input_require_grads()
-    return model.to(device).train()
+    return model
 
 
 def _schedule(step: int, config: GemFit) -> float:
@@ -310,37 +317,50 @@ def _resume(folder: Path, config: GemFit, model: Any, optimiser: Any) -> dict[st
         raise UserError(
             f"{str(path)!r} is from a run with other settings: set another out=, or delete it"
         )
-    model.load_state_dict(saved["model"], strict=False)
-    optimiser.load_state_dict(saved["optimiser"])
+    load_whole_state(model, optimiser, saved["model"], saved["optimiser"])
     return saved["state"]
 
 
 def _keep(
     folder: Path, config: GemFit, model: Any, optimiser: Any, state: dict[str, Any],
-    figures: dict[str, Any], better: bool,
+    figures: dict[str, Any], *, better: bool, rank: int,
 ) -> None:  # fmt: skip
-    """Write `last.pt` for resuming, `metrics.jsonl`, and the checkpoint if it is the best."""
+    """Write `last.pt` for resuming, `metrics.jsonl`, and the checkpoint if it is the best: the
+    first worker does, and the others hand it their shares.
+    """
     import torch
 
+    weights, moments = whole_state(model, optimiser)
+    if rank != 0:
+        return
     trained = {n for n, p in model.named_parameters() if p.requires_grad}
-    kept = {n: v for n, v in model.state_dict().items() if n in trained}
-    saved = {"model": kept, "optimiser": optimiser.state_dict(), "state": state}
+    kept = {n: v for n, v in weights.items() if n in trained}
+    saved: dict[str, Any] = {"model": kept, "optimiser": moments, "state": state}
     saved["config"] = json.dumps(asdict(config), sort_keys=True)
     torch.save(saved, folder / "last.new")
     (folder / "last.new").replace(folder / "last.pt")
     with (folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps({**figures, "best": better}) + "\n")
     if better:
-        save(folder, config, model, figures)
+        save(folder, config, model, weights, figures)
 
 
-def save(folder: Path, config: GemFit, model: Any, figures: dict[str, Any]) -> None:
-    """Write a plain checkpoint (adapters merged into a copy), its tokenizer, and `judge.json`."""
+def save(
+    folder: Path, config: GemFit, model: Any, weights: Mapping[str, Any], figures: dict[str, Any]
+) -> None:
+    """Write a plain checkpoint (adapters merged into a copy), its tokenizer, and `judge.json`.
+
+    `weights`: the whole model's.
+    """
     import copy
     import shutil
 
-    whole = copy.deepcopy(model).float().merge_and_unload() if config.rank else model
-    whole.save_pretrained(folder)
+    if config.rank:
+        copy.deepcopy(model).float().merge_and_unload().save_pretrained(folder)
+    else:
+        tied = set(model.all_tied_weights_keys)  # stored once, under the name of their source
+        stored = {name: values for name, values in weights.items() if name not in tied}
+        model.save_pretrained(folder, state_dict=stored)
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
                  "tokenizer.model", "generation_config.json"):  # fmt: skip
         if Path(config.base, name).exists():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from actors.judge.gem_fit import GemFit, TrainingWorker, fit
+from actors.judge.gem_shard import check_memory, describe, estimate_memory, read_size
 from actors.judge.mini import minilm
 from mustsee.errors import need
 from mustsee.judge import calibrate, contrast
@@ -112,13 +115,17 @@ def measure(base: cross.Base, head: Mapping[str, Any], pairs: list[LabelledPair]
 
 @dataclass(frozen=True, kw_only=True)
 class GemTrainer:
-    """Trains a Gemma 2 or 3 with Ray Train in `workers` processes, each with a GPU if `gpu`."""
+    """Trains a Gemma 2 or 3 with Ray Train in `workers` processes, each with a GPU if `gpu`. If
+    every weight is trained (`fit.rank=0`), they share the weights and the optimiser's state.
+    """
 
     fit: GemFit
     workers: int = 1
     """Processes, one GPU each."""
     gpu: bool = False
     """Train on GPUs; false: on the CPU, for tiny models."""
+    gpu_gb: float | None = None
+    """Memory of each GPU in GB; a training that needs more is refused. null: it is only said."""
 
     def __call__(
         self,
@@ -128,6 +135,7 @@ class GemTrainer:
         out: str,
     ) -> str:
         need("train=gem", "mustsee[torch]", "torch", "peft")
+        self._say_memory()
         from ray.train import RunConfig, ScalingConfig
         from ray.train.torch import TorchTrainer
 
@@ -145,9 +153,29 @@ class GemTrainer:
             ).fit()
         if result.error is not None:
             raise result.error
-        figures = result.metrics or {}
+        *_, last = Path(folder, "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        figures: dict[str, Any] = json.loads(last)
         return f"{folder}: " + ", ".join(
             f"{k} {v:.4g}" for k, v in figures.items() if v is not None
+        )
+
+    def _say_memory(self) -> None:
+        """Print what a worker needs. Raises UserError if it does not fit."""
+        fit, size = self.fit, read_size(self.fit.base)
+        needed = estimate_memory(
+            size,
+            workers=self.workers,
+            adapters=fit.rank > 0,
+            rows=math.ceil(fit.batch / self.workers / fit.passes),
+            tokens=fit.limit,
+            checkpointing=fit.checkpointing,
+        )
+        if self.gpu_gb is not None:
+            check_memory(needed, size, self.workers, self.gpu_gb)
+        print(
+            f"{size.weights / 1e9:.3g} billion weights; each of {self.workers} workers needs about "
+            f"{needed.total:.3g} GB: {describe(needed)}",
+            flush=True,
         )
 
 

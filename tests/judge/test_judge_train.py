@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from actors.judge.gem import Gem
 from actors.judge.gem_fit import GemFit, TrainingWorker, fit
+from actors.judge.gem_shard import (
+    ModelSize,
+    TrainingMemory,
+    check_memory,
+    estimate_memory,
+    read_size,
+)
 from mustsee.errors import UserError
 from mustsee.judge import calibrate
 from mustsee.judge import data as equivalence_data
@@ -24,6 +34,7 @@ from serve.judge_guard import Keys, RequestLimits
 from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 from tests.support import tiny_gemma
+from tests.support.addresses import free_port
 from tests.support.serving import served
 
 pytestmark = pytest.mark.slow
@@ -185,3 +196,88 @@ def test_only_the_configured_upper_layers_change(tmp_path: Path) -> None:
     changed = {name for name in before if (before[name] != after[name]).any()}
     assert changed
     assert all(".layers.2." in name for name in changed)
+
+
+def _train_one(rank: int, world: int, port: int, settings: GemFit, pairs: object, out: str) -> None:
+    """A worker of a distributed training, in a process of its own."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world
+    )
+    me = TrainingWorker(rank=rank, world=world, report=stop_at(4) if "stopped" in out else ignore)
+    with contextlib.suppress(Stopped):
+        fit(settings, pairs, pairs, out, me)  # type: ignore[arg-type]
+    torch.distributed.destroy_process_group()
+
+
+class Stopped(Exception):
+    """A training was stopped."""
+
+
+def stop_at(step: int) -> Callable[[dict[str, Any]], None]:
+    def stop(figures: dict[str, Any]) -> None:
+        if figures["step"] == step:
+            raise Stopped
+
+    return stop
+
+
+def ignore(figures: dict[str, Any]) -> None:
+    """Take no notice."""
+
+
+def test_workers_that_share_the_weights_learn_what_one_learns(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file
+    from torch.multiprocessing.spawn import spawn
+
+    base = tiny_gemma.checkpoint(tmp_path / "base", attention=None, width=16, layers=2, spread=0.05)
+    pairs = equivalence_data.read_bem(bem(tmp_path / "a.jsonl", 40, seed=1))
+    settings = GemFit(
+        base=str(base), rank=0, steps=8, batch=4, every=2, warmup=1, bf16=False, rate=0.003
+    )
+
+    def train(name: str, world: int) -> list[float]:
+        out = str(tmp_path / name)
+        if world == 1:
+            fit(settings, pairs, pairs, out, TrainingWorker())
+        else:
+            spawn(_train_one, (world, free_port(), settings, pairs, out), nprocs=world)
+        lines = Path(out, "metrics.jsonl").read_text().splitlines()
+        return [json.loads(line)["dev_loss"] for line in lines]
+
+    alone = train("alone", 1)
+    assert alone[-1] < alone[0]
+    assert train("two", 2) == pytest.approx(alone, abs=1e-5)
+    assert len(train("stopped", 2)) == 2
+    (tmp_path / "stopped").rename(tmp_path / "resumed")  # by one worker, what two had begun
+    assert train("resumed", 1) == pytest.approx(alone, abs=1e-5)
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("alone", "two"))
+    assert one.keys() == two.keys()
+    assert all(abs(one[name] - two[name]).max() < 1e-5 for name in one)
+
+
+def test_a_plan_that_does_not_fit_its_gpus_is_refused_with_what_would_do(tmp_path: Path) -> None:
+    gemma2_9b = ModelSize(
+        weights=9_241_705_984, gathered=1_313_000_000, layers=42, hidden=3584, heads=16
+    )
+
+    def needed(workers: int, *, adapters: bool = False) -> TrainingMemory:
+        return estimate_memory(
+            gemma2_9b, workers=workers, adapters=adapters, rows=4, tokens=1024, checkpointing=True
+        )
+
+    assert needed(1).kept == pytest.approx(147.9, abs=0.1)
+    assert needed(8).kept == pytest.approx(18.5, abs=0.1)
+    assert needed(8).gathered > 5
+    assert needed(1, adapters=True).total < 40
+    with pytest.raises(UserError, match=r"1 workers needs about 1.* has 80 .*train.gpu_gb"):
+        check_memory(needed(1), gemma2_9b, 1, 80)
+    with pytest.raises(UserError, match=r"needs about .* 7 workers would do"):
+        check_memory(needed(4), gemma2_9b, 4, 36)
+    check_memory(needed(8), gemma2_9b, 8, 40)
+    base = tiny_gemma.checkpoint(tmp_path / "base", attention=None, width=16, layers=3, spread=0.05)
+    size = read_size(str(base))
+    assert (size.layers, size.hidden) == (3, 16)
+    assert 0 < size.gathered < size.weights

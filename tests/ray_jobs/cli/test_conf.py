@@ -135,6 +135,7 @@ def test_neptune_s_paper_retells_without_frames_and_filters_by_guesses_alone() -
     config = neptune("+experiment=paper")
     assert config.filters.static.share == 1.0
     assert config.hear._target_ == "actors.hear.whisperx.WhisperX"
+    assert config.caption._target_ == "actors.caption.openai.OpenAICaptioner"
 
 
 def test_cinepile_s_paper_has_three_guessers_and_a_shortlister_of_its_own() -> None:

@@ -407,3 +407,9 @@ def test_settings_of_a_table_that_are_wrong_are_refused() -> None:
     for wrong in (good | {"clip": "c"}, {"question": "q"}, good | {"answers": "lettr"}):
         with pytest.raises(UserError, match="table: "):
             columns_from(wrong)
+
+
+def test_a_list_of_open_questions_keeps_its_ids(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("id,video,question,answer\nq7,a,What is it?,A boat.\nq9,a,Why?,It sank.\n")
+    assert [q.question_id for q in read(path).questions] == ["q7", "q9"]

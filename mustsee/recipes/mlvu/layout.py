@@ -17,7 +17,7 @@ from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.layouts import video_files
-from mustsee.layouts.columns import known_columns
+from mustsee.layouts.columns import NAMES, known_columns
 from mustsee.layouts.growing import JsonItems
 from mustsee.layouts.reading import (
     Notes,
@@ -108,7 +108,8 @@ def _read_file(path: Path) -> QuestionFile:
 
 def _question(number: int, row: Row, notes: Notes, stem: str, file: str) -> Question:
     kind = str(row.get("question_type") or row.get("task_type") or stem.partition("_")[2])
-    name = str(row.get("question_id") or f"{kind}_{number}")
+    ids = (row.get(column) for column in NAMES["question_id"])
+    name = next((str(one) for one in ids if one not in (None, "")), f"{kind}_{number}")
     if not file:
         notes.add(number, name, "no video", broken=True)
     text = notes.text(number, name, row, "question")

@@ -25,7 +25,7 @@ class ClaimRules:
     """Facts that the writer is shown at once, at most."""
     words: int = 3000
     """Words of the transcript that it is shown at once, at most."""
-    claims: int = 40
+    claims: int = 48
     """Claims that it lists at once, at most."""
     of_video: int = 300
     """Claims of a whole video, about; each part of a long one gives as many."""
@@ -58,7 +58,7 @@ class ClaimRules:
 class PointRules:
     """How open questions are written and examined."""
 
-    spare: float = 1.25
+    spare: float = 1.5
     """Times as many as are wanted are written; those that the exams leave too few points go."""
     least: int = 3
     """Points of a question, at least."""

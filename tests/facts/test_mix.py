@@ -212,7 +212,7 @@ def test_many_questions_are_written_in_several_requests_of_neighbouring_claims()
     counts, tally = counter()
     skills = read_mix(None)
     written = write_questions(
-        VIDEO, Statements(claims=claims, facts=()), writers(model), FRAMES, allot(65, skills),
+        VIDEO, Statements(claims=claims, facts=()), writers(model), FRAMES, allot(95, skills),
         skills, PointRules(editor=None), tally, seed=0,
     )  # fmt: skip
     drafts = asyncio.run(written)
@@ -220,8 +220,8 @@ def test_many_questions_are_written_in_several_requests_of_neighbouring_claims()
     assert [len(r.variables["claims"]) for r in requests] == [20, 20, 20]
     assert [c for r in requests for c in r.variables["claims"]] == list(claims)
     sizes = [sum(skill.count for skill in r.variables["wanted"]) for r in requests]
-    assert sum(sizes) == 65
-    assert max(sizes) <= 30
+    assert sum(sizes) == 95
+    assert max(sizes) <= 40
     assert all(len(r.variables["wanted"]) == len(skills) for r in requests)
     assert [d.statements[0].text for d in drafts] == [claims[n].text for n in (0, 20, 40)]
 
@@ -230,7 +230,7 @@ def test_many_questions_are_written_in_several_requests_of_neighbouring_claims()
 
     model = Model({"facts/questions": some})
     written = write_questions(
-        VIDEO, Statements(claims=claims, facts=()), writers(model), FRAMES, allot(65, skills),
+        VIDEO, Statements(claims=claims, facts=()), writers(model), FRAMES, allot(95, skills),
         skills, PointRules(editor=None), tally, seed=0,
     )  # fmt: skip
     assert len(asyncio.run(written)) == 2

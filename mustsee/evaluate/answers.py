@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mustsee.records import Question, RequestCount, Verdict
@@ -19,6 +19,7 @@ from mustsee.text import LETTERS
 from mustsee.verify.conditions.options import order, rotated_options
 
 FILTER = "answer"
+NONE_OPTION = "None of the others"  # stands in place of the right option, if that is asked for
 GRADE = "grade"
 
 
@@ -93,7 +94,9 @@ class Answer:
     `letter`: the chosen option, in the options' own order. `rule`: the rule that parsed it; empty
     for an open-ended answer. `failed`: why the call failed. `choice`: the option with the most
     probable letter, from a model that returns log-probabilities. `cut`: it was cut off at the limit
-    of tokens.
+    of tokens. `none_option`: "None of the others" stood in place of the right option. `by_option`:
+    the letter is that of the option with the most probable Yes; no reply names it. `sent`: hashes
+    of what was sent, and tokens (`actors.answer.llm`).
     """
 
     question: Question
@@ -106,6 +109,19 @@ class Answer:
     correct: bool | None
     choice: str | None = None
     cut: bool = False
+    none_option: bool = False
+    by_option: bool = False
+    sent: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options in the order in which they were shown."""
+        question = self.question
+        if self.none_option and question.answer_index is not None:
+            options = list(question.options)
+            options[question.answer_index] = NONE_OPTION
+            question = replace(question, options=tuple(options))
+        return rotated_options(question, self.rotation)
 
 
 def answers(question: Question) -> list[Answer]:
@@ -127,6 +143,9 @@ def answers(question: Question) -> list[Answer]:
                 correct=verdict.correct,
                 choice=detail.get("choice"),
                 cut=detail.get("cut", False),
+                none_option=detail.get("none_option", False),
+                by_option="yes" in detail,
+                sent=detail.get("sent", {}),
             )
         )
     return replies

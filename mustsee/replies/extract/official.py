@@ -20,14 +20,15 @@ def cinepile(reply: str, options: Sequence[str], answer_index: int) -> bool:
     text must equal the answer's: "Answer: B because ..." is wrong. The letter has no right
     boundary: "Answer: Calls for help" is read as C.
     """
-    letter, text = _cinepile_parts(reply)
+    letter, text = cinepile_parts(reply)
     answer = options[answer_index].strip().lower()
     if letter is None:
         return text.lower() == answer
     return letter == "ABCDE"[answer_index] and (not text or text.lower() == answer)
 
 
-def _cinepile_parts(reply: str) -> tuple[str | None, str]:
+def cinepile_parts(reply: str) -> tuple[str | None, str]:
+    """Return the letter that the parser reads, or None, and the text behind it or else all."""
     bare = reply.replace("*", "").strip()
     if re.fullmatch(r"[A-E]", bare, re.IGNORECASE):
         return bare.upper(), ""

@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFound
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFound, meta
 
 from mustsee.errors import UserError
 
@@ -210,3 +210,18 @@ class Prompts:
                 text = _COMMENT.sub(b"", path.read_bytes())
                 total.update(str(path.relative_to(root)).encode() + b"\0" + text + b"\0")
         return total.hexdigest()[:16]
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a prompt of this name."""
+        return (Path(self.root) / f"{name}.j2").is_file()
+
+    def sources(self, name: str) -> dict[str, str]:
+        """Return the text of a prompt's file and of the files that it imports, by file."""
+        texts, names = dict[str, str](), [f"{name}.j2"]
+        while names:
+            file = names.pop()
+            text = (Path(self.root) / file).read_text(encoding="utf-8")
+            texts[file] = text
+            named = meta.find_referenced_templates(_environment(self.root).parse(text))
+            names += [other for other in named if other is not None and other not in texts]
+        return texts

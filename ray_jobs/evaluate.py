@@ -24,6 +24,7 @@ import mustsee
 from actors.answer.llm import AnswerLlm
 from actors.answer.predictions import Predictions
 from actors.part import Answerer, NamedAnswerer, Part
+from actors.stages.ask_options import prompts_in
 from actors.stages.grade import GradeReplies
 from mustsee import schemas
 from mustsee.errors import UserError
@@ -141,6 +142,7 @@ class Evaluate:
             "server_probes": [probe.write(folder) for probe in probes],
         }
         record = score_show.write(folder, results, mine, compared, about=description)
+        self.write_prompts(folder, mine)
         self.share(folder, results, list(first(mine)))
         records = [*(other.record for other in others), record]
         failed = score_show.draw(folder, results, records)
@@ -156,6 +158,22 @@ class Evaluate:
             lines.append(score_show.comparisons(compared, heads))
         headline = Text("\n".join(score_show.headline(results)))
         return [*lines, score_show.table(results, heads), *score_show.legend(heads), headline]
+
+    def write_prompts(self, folder: Path, questions: Sequence[Question]) -> None:
+        """Write each template that replies were asked for with into `prompts.json`, once, by its
+        name and hash; null for one that is not there any more.
+        """
+        if not isinstance(self.answer, AnswerLlm):
+            return
+        prompts = prompts_in(self.answer.prompts, self.answer.language)
+        used = dict.fromkeys(a.prompt for q in questions for a in answers(q) if "@" in a.prompt)
+        sources: dict[str, dict[str, str] | None] = {}
+        for key in used:
+            name, _, digest = key.rpartition("@")
+            same = prompts.has(name) and prompts.digest(name) == digest
+            sources[key] = prompts.sources(name) if same else None
+        text = json.dumps(sources, indent=2, ensure_ascii=False)
+        (folder / "prompts.json").write_text(text + "\n", encoding="utf-8")
 
     def share(
         self,

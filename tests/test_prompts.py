@@ -185,3 +185,10 @@ def test_another_language_is_requested_at_the_end_of_every_prompt(prompts: Promp
 def test_a_language_has_an_english_name(language: str) -> None:
     with pytest.raises(UserError, match="English name of a language"):
         Prompts(language=language)
+
+
+def test_the_sources_of_a_prompt_are_its_file_and_those_that_it_imports(prompts: Prompts) -> None:
+    assert prompts.sources("a/y") == {"a/y.j2": "{% block user %}{{ n }}{% endblock %}"}
+    assert {*Prompts().sources("evaluate/choice")} == {"evaluate/choice.j2", "evaluate/_parts.j2"}
+    assert prompts.has("a/y")
+    assert not prompts.has("a/z")

@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
 from actors.answer.look import AnswererFrames, FrameAnswerer
+from actors.answer.sent import describe_sent
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import prompts_in
 from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import Llm, Message, Request, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
 from mustsee.evaluate.answers import (
+    NONE_OPTION,
     count_answers,
     likeliest,
     verdict_on_failure,
@@ -44,7 +46,6 @@ WHOLE = Rag()
 
 
 OPTIONS_ALONE, YES = "evaluate/options_alone", "evaluate/yes"
-NONE_OPTION = "None of the others"
 BLANK = " \n\t▁Ġ"  # also as tokenizers write it
 
 
@@ -69,7 +70,7 @@ class AnswerLlm:
     good, or that the model or its moderation declines, is kept as failed, not as a wrong answer.
     """
 
-    version: ClassVar[str] = "5"
+    version: ClassVar[str] = "6"
     reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines", "captions")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
@@ -264,7 +265,9 @@ class AnswerLlm:
             return verdict_on_failure(str(error), **context)
         if reply.finish == "refusal":
             return verdict_on_failure(f"{reply.model} declines: {reply.text}", **context)
-        extra: dict[str, Any] = {"cut": True} if reply.finish == "length" else {}
+        extra: dict[str, Any] = {"sent": describe_sent(request, seen, reply)}
+        extra |= {"cut": True} if reply.finish == "length" else {}
+        extra |= {"none_option": True} if choice and self.none_option else {}
         if reply.left_out:
             extra["left_out"] = list(reply.left_out)
         if seen.clips:

@@ -21,7 +21,8 @@ from mustsee.verify.conditions.watch import VideoPreparer, plan_for_model
 @dataclass(frozen=True)
 class AnswererFrames:
     """Frames as JPEGs. `clips`: the clips that they are from (Video RAG). `spans`: the spans shown;
-    empty: the whole video. `cuts`: the spans left out. `videos`: clips in place of frames.
+    empty: the whole video. `cuts`: the spans left out. `videos`: clips in place of frames. `times`:
+    of the frames, in seconds of the file.
     """
 
     images: tuple[bytes, ...] = ()
@@ -29,6 +30,7 @@ class AnswererFrames:
     spans: tuple[Span, ...] = ()
     cuts: tuple[Span, ...] = ()
     videos: tuple[VideoClip, ...] = ()
+    times: tuple[float, ...] = ()
 
 
 class FrameAnswerer:
@@ -76,7 +78,11 @@ class FrameAnswerer:
             for_model, videos = fitted[plan]
             images = tuple(jpegs[t] for t in for_model.times)
             return AnswererFrames(
-                images, spans=for_model.spans if cut else (), cuts=for_model.cuts, videos=videos
+                images,
+                spans=for_model.spans if cut else (),
+                cuts=for_model.cuts,
+                videos=videos,
+                times=for_model.times,
             )
 
         return [p and show_plan(p) for p in plans]
@@ -110,6 +116,7 @@ class FrameAnswerer:
                     for image in images[place[one.span] : place[one.span] + self._rag.per_clip]
                 ),
                 clips,
+                times=self._times_in_file(start, clips),
             )
             for clips in (rag.retrieve(spans, vectors, q, self._rag.clips) for q in query_vectors)
         ]
@@ -121,12 +128,19 @@ class FrameAnswerer:
         times = sorted({t for clips in chosen for one in clips for t in self._times(one.span)})
         jpegs = dict(zip(times, self._jpegs(uri, [start + t for t in times]), strict=True))
         return [
-            AnswererFrames(tuple(jpegs[t] for one in clips for t in self._times(one.span)), clips)
+            AnswererFrames(
+                tuple(jpegs[t] for one in clips for t in self._times(one.span)),
+                clips,
+                times=self._times_in_file(start, clips),
+            )
             for clips in chosen
         ]
 
     def _times(self, span: Span) -> tuple[float, ...]:
         return rag.times(span, self._rag.per_clip)
+
+    def _times_in_file(self, start: float, clips: Sequence[RetrievedClip]) -> tuple[float, ...]:
+        return tuple(start + t for one in clips for t in self._times(one.span))
 
     def _jpegs(self, uri: str, times: Sequence[float]) -> tuple[bytes, ...]:
         return _decoded(uri, tuple(times), self._see.longest, self._see.quality)

@@ -96,7 +96,7 @@ class Answer:
     probable letter, from a model that returns log-probabilities. `cut`: it was cut off at the limit
     of tokens. `none_option`: "None of the others" stood in place of the right option. `by_option`:
     the letter is that of the option with the most probable Yes; no reply names it. `sent`: hashes
-    of what was sent, and tokens (`actors.answer.llm`).
+    of what was sent, and tokens (`actors.answer.sent`). `prompt`: name and hash of its template.
     """
 
     question: Question
@@ -112,6 +112,7 @@ class Answer:
     none_option: bool = False
     by_option: bool = False
     sent: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    prompt: str = ""
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -146,6 +147,7 @@ def answers(question: Question) -> list[Answer]:
                 none_option=detail.get("none_option", False),
                 by_option="yes" in detail,
                 sent=detail.get("sent", {}),
+                prompt=verdict.prompt,
             )
         )
     return replies

@@ -162,7 +162,7 @@ class ScorerResult:
     """One model's score by one scorer; shares are of 1.
 
     `score`: as the scorer counts, the expected value where it draws at random; None if it counts no
-    reply. `spread`: standard deviation of `score` over its draws. `reported`: its own average, if
+    reply. `spread`: standard deviation of `score` over its draws. `own_average`: its own average, if
     that is not the mean over the replies. `unreadable`: replies in which it reads no option, of
     `replies` whose call did not fail; they count as wrong in `with_unreadable_wrong` and not at all
     in `without_unreadable`, and neither has a failed call. `guessed`: replies for which it draws.
@@ -178,7 +178,7 @@ class ScorerResult:
     no_rule: int
     score: float | None
     spread: float
-    reported: float | None
+    own_average: float | None
     unreadable: int
     with_unreadable_wrong: float | None
     without_unreadable: float | None
@@ -202,9 +202,10 @@ class DifferenceGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class ScorerDifference:
-    """Scorer `a` against `b` on the `replies` for which both have rules. `difference`: of what they
-    report, a - b, of 1; None if one of them counts no reply. `groups`: they add up to it.
-    `other_letter`: further replies in which they read different options without effect on a score.
+    """Scorer `a` against `b` on the `replies` for which both have rules and that at least one of
+    them counts. `difference`: of what they report, a - b, of 1; None if one of them counts none.
+    `groups`: they add up to it. `other_letter`: further replies in which they read different
+    options without effect on a score.
     """
 
     model: str
@@ -262,7 +263,7 @@ class _Sums:
         return self.points / self.counted if self.counted else None
 
     @property
-    def reported(self) -> float | None:
+    def own_average(self) -> float | None:
         """The scorer's own average over types, if one rule scored all replies and has one."""
         if len(self.versions) != 1 or not self.counted:
             return None
@@ -282,7 +283,7 @@ class _Sums:
             no_rule=self.no_rule,
             score=self.score,
             spread=math.sqrt(self.variance) / self.counted if self.counted else 0.0,
-            reported=self.reported,
+            own_average=self.own_average,
             unreadable=self.answered - self.readable,
             with_unreadable_wrong=self.right / self.answered if self.answered else None,
             without_unreadable=self.right / self.readable if self.readable else None,
@@ -303,7 +304,7 @@ class _GroupSums:
 
 @dataclass
 class _PairSums:
-    """Sums over the replies that both of two scorers have rules for."""
+    """Sums over the replies that two scorers have rules for and at least one of them counts."""
 
     sums: tuple[_Sums, _Sums] = field(default_factory=lambda: (_Sums(), _Sums()))
     replies: int = 0
@@ -314,6 +315,8 @@ class _PairSums:
 
     def add(self, reply: RescoredReply, a: str, b: str, most_examples: int) -> None:
         readings = reply.readings[a], reply.readings[b]
+        if readings[0].points is None and readings[1].points is None:
+            return
         self.replies += 1
         for sums, scorer in zip(self.sums, (a, b), strict=True):
             sums.add(reply, scorer)
@@ -338,15 +341,15 @@ class _PairSums:
         groups, difference = list[DifferenceGroup](), None
         if scores[0] is not None and scores[1] is not None:
             means = (scores[0], scores[1])
-            reported = [
-                mean if sums.reported is None else sums.reported
+            own_average = [
+                mean if sums.own_average is None else sums.own_average
                 for mean, sums in zip(means, self.sums, strict=True)
             ]
-            difference = reported[0] - reported[1]
+            difference = own_average[0] - own_average[1]
             groups = [self._group(*key, sums, means) for key, sums in self.groups.items()]
             averaging = difference - (means[0] - means[1])
             if abs(averaging) > 1e-9:
-                steps = [AVERAGE if s.reported is not None else "mean" for s in self.sums]
+                steps = [AVERAGE if s.own_average is not None else "mean" for s in self.sums]
                 groups.append(
                     DifferenceGroup(
                         cause=AVERAGE, step_a=steps[0], step_b=steps[1], replies=0,

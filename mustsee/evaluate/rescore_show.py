@@ -62,7 +62,7 @@ def write_results(
 
 def describe_score(result: ScorerResult) -> str:
     """Return a score in percent, with the range of 95 % of its random draws."""
-    value = result.score if result.reported is None else result.reported
+    value = result.score if result.own_average is None else result.own_average
     spread = f" ± {196 * result.spread:.1f}" if result.guessed else ""
     return f"{share(value) or '-'}{spread}"
 
@@ -72,8 +72,8 @@ def results_table(results: Sequence[ScorerResult]) -> Table:
     from rich.table import Table
 
     table = Table(title="the same replies by each scorer, %", title_justify="left", box=None)
-    table.add_column("scorer")
-    for name in ("score", "unread", "as wrong", "left out", "guessed", "uncounted", "failed", "n"):
+    table.add_column("scorer", no_wrap=True)
+    for name in ("score", "unread", "as wrong", "left out", "omitted", "failed", "n"):
         table.add_column(name, justify="right", no_wrap=True)
     several = len({result.model for result in results}) > 1
     for one in results:
@@ -84,7 +84,6 @@ def results_table(results: Sequence[ScorerResult]) -> Table:
             str(one.unreadable),
             share(one.with_unreadable_wrong) or "-",
             share(one.without_unreadable) or "-",
-            str(one.guessed),
             str(one.left_out),
             str(one.failed),
             str(one.replies + one.failed),

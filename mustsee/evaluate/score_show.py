@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.text import Text
 
-from mustsee.evaluate.answers import answers
+from mustsee.evaluate.answers import Answer, answers
 from mustsee.evaluate.drawing import new_axes, save_chart
 from mustsee.evaluate.point_scores import PointScores
 from mustsee.evaluate.rubric import SCALES
@@ -343,14 +343,17 @@ def draw(
 
 
 def write_replies(questions: Sequence[Question], path: Path) -> None:
-    """Write one row per reply: its raw text, the rule that parsed it, and the option."""
+    """Write one row per reply: its raw text, the rule that parsed it, the option, and what was sent
+    for it.
+    """
     import pyarrow as pa
 
     rows = [
         {
             "question_id": q.question_id, "video_id": q.video_id, "model": a.model,
             "rotation": a.rotation, "reply": a.reply, "letter": a.letter, "rule": a.rule,
-            "correct": a.correct, "choice": a.choice, "failed": a.failed,
+            "correct": a.correct, "choice": a.choice, "failed": a.failed, "cut": a.cut,
+            **_sent_columns(a),
         }
         for q in questions
         for a in answers(q)
@@ -360,10 +363,23 @@ def write_replies(questions: Sequence[Question], path: Path) -> None:
         {
             "question_id": text, "video_id": text, "model": text, "rotation": pa.int64(),
             "reply": text, "letter": text, "rule": text, "correct": pa.bool_(), "choice": text,
-            "failed": text,
+            "failed": text, "cut": pa.bool_(), "prompt": text, "text_hash": text,
+            "tokens_in": pa.int64(), "tokens_out": pa.int64(),
+            "frame_times": pa.list_(pa.float64()), "frame_hashes": pa.list_(text), "decoder": text,
         }.items()
     )  # fmt: skip
     write_parquet(pa.Table.from_pylist(rows, schema=schema), path)
+
+
+def _sent_columns(answer: Answer) -> dict[str, Any]:
+    """Return what was sent for a reply; null where it is not known, as of replies from a file."""
+    sent: Mapping[str, Any] = answer.sent
+    frames, tokens = sent.get("frames", {}), sent.get("tokens", (None, None))
+    return {
+        "prompt": answer.prompt, "text_hash": sent.get("text"),
+        "tokens_in": tokens[0], "tokens_out": tokens[1], "frame_times": frames.get("times"),
+        "frame_hashes": frames.get("hashes"), "decoder": frames.get("decoder"),
+    }  # fmt: skip
 
 
 def bars(one: EvaluationResults) -> Figure:

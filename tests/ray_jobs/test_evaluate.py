@@ -57,7 +57,13 @@ def test_an_evaluation_writes_results_and_can_be_compared_and_resumed(tmp_path: 
     assert one["failed"] == 0
     (pair,) = record["comparisons"]
     assert pair["difference"]["n"] == 24
-    assert pq.read_table(blind / "replies.parquet").num_rows == 24
+    replies = pq.read_table(blind / "replies.parquet").to_pylist()
+    assert len(replies) == len({row["text_hash"] for row in replies}) == 24
+    (template,) = {row["prompt"] for row in replies}
+    (sources,) = json.loads((blind / "prompts.json").read_text()).items()
+    assert sources[0] == template
+    assert all("{%" in text for text in sources[1].values())
+    assert not (guess / "prompts.json").exists()
     assert list((blind / "pictures").iterdir())
     first = (blind / "results.json").read_bytes()
     assert run("evaluate", questions=release, out=blind, answer="blind") == 0

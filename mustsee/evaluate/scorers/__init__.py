@@ -13,7 +13,7 @@ SCORERS: Mapping[str, Mapping[str, ScoringRule]] = {
     "ours": ours.RULES,
     "lmms_eval": lmms_eval.RULES,
     "vlmevalkit": vlmevalkit.RULES,
-    "vlmevalkit_random": vlmevalkit.RANDOM_RULES,
+    "vlmevalkit_draw": vlmevalkit.RANDOM_RULES,
     "official": official.RULES,
 }
 BENCHMARKS = tuple(sorted({name for rules in SCORERS.values() for name in rules if name}))

@@ -1,4 +1,4 @@
-"""The rules of VLMEvalKit without a judge model (its policy `exact_matching`).
+"""The rules of VLMEvalKit (`ms-vlmeval` 0.0.20) without a judge model: its policy `exact_matching`.
 
 With a judge it asks a model about what it cannot read, and after three unusable replies draws at
 random among the options and Z ("none"): `RANDOM_RULES`. A failed call is scored by the text of its
@@ -24,7 +24,6 @@ _REFUSALS = (  # phrases that it takes as "none of the options"
     "Cannot determine the answer",
 )
 _SEPARATORS = re.compile(r"[.()\[\],:;!*#{}]")
-_ANSWER_IS = re.compile(r"answer\s+is\s+\**([ABCD])", re.IGNORECASE)
 _LAST_WORDS = 4  # a lone letter counts if it is one of these
 _UNREAD = "nothing found"
 # "The best option is", "The correct option is", "Best answer:" and "Best option:" are not among
@@ -36,7 +35,7 @@ _PREFIXES = ("The best answer is", "The correct answer is", "The answer is", "Th
 
 def infer_option(reply: str, options: Sequence[str]) -> tuple[str | None, str]:
     """Return the option that a reply names, and the step: the only letter if it is among the last
-    four words, "answer is X", or the only option whose text the reply contains.
+    four words, or the only option whose text the reply contains.
     """
     letters = LETTERS[: len(options)]
     if any(phrase in reply for phrase in _REFUSALS):
@@ -47,9 +46,6 @@ def infer_option(reply: str, options: Sequence[str]) -> tuple[str | None, str]:
         return named[0], "only letter, in the last words"
     if not named and "Z" in words:
         return None, "letter Z"
-    match = _ANSWER_IS.search(reply)
-    if match and match[1].upper() in letters:
-        return match[1].upper(), "answer phrase"
     lower = reply.lower()
     if len(lower) <= 2 * sum(map(len, options)):
         contained = [x for x, o in zip(letters, options, strict=True) if o.lower() in lower]
@@ -76,12 +72,13 @@ def read_mlvu(reply: str, options: Sequence[str], place: int) -> ReplyReading:
 
 def read_mvbench(reply: str, options: Sequence[str], place: int) -> ReplyReading:
     """Compare the first word with the right option's label, or else read as elsewhere. A failed
-    call counts as right: its -1 is not 0.
+    call counts as right: its -1 is not 0. An empty reply is part of every label.
     """
     if FAILED in reply:
         return ReplyReading(letter=None, step="failed call", points=1.0)
-    if begins_as_option(reply, place):
-        fitting = [n for n in range(len(options)) if begins_as_option(reply, n)]
+    stripped = reply.strip()
+    if begins_as_option(stripped, place):
+        fitting = [n for n in range(len(options)) if begins_as_option(stripped, n)]
         letter = LETTERS[place] if len(fitting) == 1 else None
         step = "first word" if letter else "first word fits several labels"
         return ReplyReading(letter=letter, step=step, points=1.0)
@@ -111,17 +108,17 @@ def _draw_unread(
 
 RULES = {
     "": ScoringRule(
-        version="VLMEvalKit d21c5e9 utils/matching_util.py", read=read_choice, failed=FAILED
+        version="VLMEvalKit 0.0.20 utils/matching_util.py", read=read_choice, failed=FAILED
     ),
     "videomme": ScoringRule(
-        version="VLMEvalKit e8e78f0 utils/videomme.py", read=read_videomme, failed=FAILED,
+        version="VLMEvalKit 0.0.20 utils/videomme.py", read=read_videomme, failed=FAILED,
         letters="ABCD",
     ),
     "mlvu": ScoringRule(
-        version="VLMEvalKit e8e78f0 utils/mlvu.py", read=read_mlvu, failed=FAILED
+        version="VLMEvalKit 0.0.20 utils/mlvu.py", read=read_mlvu, failed=FAILED
     ),
     "mvbench": ScoringRule(
-        version="VLMEvalKit e8e78f0 utils/mvbench.py", read=read_mvbench, failed=FAILED
+        version="VLMEvalKit 0.0.20 utils/mvbench.py", read=read_mvbench, failed=FAILED
     ),
 }  # fmt: skip
 RANDOM_RULES = {

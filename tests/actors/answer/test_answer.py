@@ -181,7 +181,12 @@ def test_frames_are_decoded_for_all_questions_and_sent_in_order(tmp_path: Path) 
     video = Video(video_id="v", uri=str(video), duration=9.6,
                   questions=(question("a"), question("b")))  # fmt: skip
     part = AnswerLlm(llm=Scripted(reply), see=Condition(frames=4, longest=160))
-    work(part, video, tmp_path)
+    done = work(part, video, tmp_path)
+    first, second = (answers(q)[0].sent for q in done.questions or ())
+    assert first["frames"] == second["frames"]
+    assert first["frames"]["times"] == [1.2, 3.6, 6.0, 8.4]
+    assert len({*first["frames"]["hashes"]}) == 4
+    assert first["text"] == second["text"]  # both ask the same
     assert len(sent) == 2
     assert sent[0] == sent[1]
     assert len(sent[0]) == len(set(sent[0])) == 4
@@ -291,6 +296,7 @@ def test_the_right_option_can_be_replaced_by_none_of_the_others(tmp_path: Path) 
     assert answered.options == OPTIONS
     assert all(OPTIONS[2] not in options for options in shown)
     assert answerer.name == "scripted blind, right option removed"
+    assert [a.options for a in answers(answered)] == shown
 
 
 def test_the_options_are_shown_without_the_question(tmp_path: Path) -> None:

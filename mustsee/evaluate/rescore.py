@@ -162,12 +162,12 @@ class ScorerResult:
     """One model's score by one scorer; shares are of 1.
 
     `score`: as the scorer counts, the expected value where it draws at random; None if it counts no
-    reply. `spread`: standard deviation of `score` over its draws. `own_average`: its own average, if
-    that is not the mean over the replies. `unreadable`: replies in which it reads no option, of
-    `replies` whose call did not fail; they count as wrong in `with_unreadable_wrong` and not at all
-    in `without_unreadable`, and neither has a failed call. `guessed`: replies for which it draws.
-    `left_out`: replies and failed calls that it does not count. `no_rule`: replies to benchmarks
-    for which it has no rule.
+    reply. `spread`: standard deviation of `score` over its draws. `own_average`: what it reports in
+    place of the mean over the replies, if anything. `unreadable`: replies in which it reads no
+    option, of `replies` whose call did not fail; they count as wrong in `with_unreadable_wrong` and
+    not at all in `without_unreadable`, and neither does a failed call. `guessed`: replies for which
+    it draws. `left_out`: replies and failed calls that it does not count. `no_rule`: replies to
+    benchmarks for which it has no rule.
     """
 
     model: str
@@ -341,11 +341,11 @@ class _PairSums:
         groups, difference = list[DifferenceGroup](), None
         if scores[0] is not None and scores[1] is not None:
             means = (scores[0], scores[1])
-            own_average = [
+            averages = [
                 mean if sums.own_average is None else sums.own_average
                 for mean, sums in zip(means, self.sums, strict=True)
             ]
-            difference = own_average[0] - own_average[1]
+            difference = averages[0] - averages[1]
             groups = [self._group(*key, sums, means) for key, sums in self.groups.items()]
             averaging = difference - (means[0] - means[1])
             if abs(averaging) > 1e-9:

@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from mustsee.errors import UserError
-from mustsee.evaluate.rescore import Comparer, RescoredReply, choose_scorers, rescore
+from mustsee.evaluate.rescore import RescoredReply, choose_scorers, rescore
 from mustsee.evaluate.rescore_show import (
     ROWS,
     difference_lines,
@@ -26,6 +26,7 @@ from mustsee.evaluate.rescore_show import (
     write_results,
     write_rows,
 )
+from mustsee.evaluate.scorer_results import Comparer
 from mustsee.parquet import check_digests
 from mustsee.run import outputs
 from mustsee.run.report import environment

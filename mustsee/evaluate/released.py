@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mustsee.evaluate.answers import Answer, order, rotated_options
-from mustsee.replies.extract import official
+from mustsee.evaluate.answers import Answer, order
+from mustsee.evaluate.scorers.official import RULES
+
+NAMES = {"cinepile": "CinePile", "mlvu": "MLVU"}  # by recipe
 
 
 def released_scores(replies: Iterable[Answer]) -> dict[str, float]:
@@ -17,15 +19,12 @@ def released_scores(replies: Iterable[Answer]) -> dict[str, float]:
 
     `replies`: to multiple-choice questions; questions without a public answer are left out.
     """
-    right: dict[str, list[bool]] = {}
+    points: dict[str, list[float]] = {}
     for answer in replies:
         question = answer.question
-        if question.answer_index is None:
+        if question.answer_index is None or question.recipe not in NAMES:
             continue
         place = order(len(question.options), answer.rotation).index(question.answer_index)
-        if question.recipe == "cinepile" and len(question.options) <= 5:
-            options = rotated_options(question, answer.rotation)
-            right.setdefault("CinePile", []).append(official.cinepile(answer.reply, options, place))
-        elif question.recipe == "mlvu":
-            right.setdefault("MLVU", []).append(official.mlvu(answer.reply, place))
-    return {name: sum(hits) / len(hits) for name, hits in right.items()}
+        reading = RULES[question.recipe].read(answer.reply, answer.options, place)
+        points.setdefault(NAMES[question.recipe], []).append(reading.points or 0.0)
+    return {name: sum(values) / len(values) for name, values in points.items()}

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from mustsee.evaluate.rescore import CAUSES, RescoredReply, ScorerDifference, ScorerResult
+from mustsee.evaluate.rescore import CAUSES, RescoredReply
 from mustsee.evaluate.score_show import share
+from mustsee.evaluate.scorer_results import ScorerDifference, ScorerResult
 from mustsee.parquet import parquet_writer
 from mustsee.text import printable
 

@@ -9,14 +9,8 @@ import pytest
 
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import verdict_on_failure, verdict_on_reply
-from mustsee.evaluate.rescore import (
-    Comparer,
-    RescoredReply,
-    ScorerDifference,
-    ScorerResult,
-    choose_scorers,
-    rescore,
-)
+from mustsee.evaluate.rescore import RescoredReply, choose_scorers, rescore
+from mustsee.evaluate.scorer_results import Comparer, ScorerDifference, ScorerResult
 from mustsee.evaluate.scorers import SCORERS
 from mustsee.records import Question
 

@@ -283,18 +283,6 @@ def paired_difference(
     )
 
 
-def mcnemar(a: ArrayLike, b: ArrayLike) -> float:
-    """Return the exact two-sided p-value for two sets of 0/1 scores on independent questions."""
-    from scipy.stats import binomtest
-
-    left, right = _scores(a), _scores(b)
-    only_a, only_b = (
-        int(((left == 1) & (right == 0)).sum()),
-        int(((left == 0) & (right == 1)).sum()),
-    )
-    return float(binomtest(only_a, only_a + only_b, 0.5).pvalue) if only_a + only_b else 1.0
-
-
 def sign_permutation(
     a: ArrayLike,
     b: ArrayLike,

@@ -1,4 +1,4 @@
-"""Evaluate: scores a model on questions in any layout, with intervals and against other runs.
+"""Evaluate: scores a model on questions in any layout, with intervals.
 
     python -m ray_jobs.evaluate questions=Q out=O [videos=V answer=openai llm=openai judge=mini]
 
@@ -8,8 +8,6 @@ installed) beside the files of every job. See docs/evaluate.md.
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -21,15 +19,16 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import mustsee
+from actors.answer.guess import TextGuesser
 from actors.answer.llm import AnswerLlm
 from actors.answer.predictions import Predictions
 from actors.part import Answerer, NamedAnswerer, Part
 from actors.stages.ask_options import prompts_in
 from actors.stages.grade import GradeReplies
 from mustsee import schemas
-from mustsee.errors import UserError
 from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
-from mustsee.evaluate.answers import FILTER, answers
+from mustsee.evaluate.answers import answers
+from mustsee.evaluate.compare import BLIND, FRAMES, GUESS, WORDS
 from mustsee.evaluate.drawing import save_chart
 from mustsee.evaluate.open_metrics import OpenMetric, resolve_metrics
 from mustsee.evaluate.rubric import SCALES
@@ -38,7 +37,7 @@ from mustsee.judge.points import counted_points
 from mustsee.layouts import QuestionFile, read
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.reading import first
-from mustsee.records import Question, Verdict
+from mustsee.records import Question
 from mustsee.run.tables import Tables
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.probed_servers import EvaluatedProbe, evaluated_probes
@@ -53,7 +52,6 @@ class Evaluate:
     videos: str | None
     format: str | None
     table: Mapping[str, Any] | None
-    against: Sequence[str]
     limit: int | None
     seed: int
     probe: Part
@@ -79,7 +77,6 @@ class Evaluate:
             _say_unknown(self.answer, [q.question_id for q in reading])
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
         probes = evaluated_probes(self.answer, self.server_probe, self.run.store)
-        others = [earlier(folder) for folder in self.against]
         answerer = self.answer if isinstance(self.answer, Answerer) else None
         graded = (answerer and answerer.open_ended) or _has_open_questions(reading)
         with self.run.open("evaluate", light=self.videos is None and not graded) as run:
@@ -96,7 +93,7 @@ class Evaluate:
             scores: dict[str, Any] = {}
             return run.publish(
                 files=lambda folder, tables: self.report(
-                    folder, tables, reading, others, open_metrics, choice_metrics, scores, probes
+                    folder, tables, reading, open_metrics, choice_metrics, scores, probes
                 ),
                 extra=lambda _: {"scores": scores},
                 measures=True,
@@ -107,7 +104,6 @@ class Evaluate:
         folder: Path,
         tables: Tables,
         reading: QuestionFile,
-        others: Sequence[EarlierEvaluation],
         open_metrics: Mapping[str, OpenMetric],
         choice_metrics: Mapping[str, OpenMetric],
         scores: dict[str, Any],
@@ -127,25 +123,23 @@ class Evaluate:
             open_metrics=open_metrics,
             choice_metrics=choice_metrics,
         )
-        joined = merge_replies(mine, others)
-        models = list(dict.fromkeys(a.model for q in joined for a in answers(q)))
-        thresholds = accuracy_by_threshold(joined, models, score.clusters_of(videos))
-        compared = score.compare(joined, videos, seed=self.seed) if others else []
-        scores |= score_show.for_page(results, compared)
+        models = list(dict.fromkeys(a.model for q in mine for a in answers(q)))
+        thresholds = accuracy_by_threshold(mine, models, score.clusters_of(videos))
+        scores |= score_show.for_page(results)
         description = {
             "questions": self.questions,
             "layout": reading.layout,
             "answer": name,
             "frames": self.answer.frames if isinstance(self.answer, Answerer) else None,
+            "shown": describe_shown(self.answer),
             "findings": [f.plain() for f in reading.findings],
             "thresholds": [schemas.dump(row) for row in thresholds],
             "server_probes": [probe.write(folder) for probe in probes],
         }
-        record = score_show.write(folder, results, mine, compared, about=description)
+        score_show.write(folder, results, mine, about=description)
         self.write_prompts(folder, mine)
         self.share(folder, results, list(first(mine)))
-        records = [*(other.record for other in others), record]
-        failed = score_show.draw(folder, results, records)
+        failed = score_show.draw(folder, results)
         if thresholds:
             chart = folder / "pictures" / "thresholds.png"
             failed += filter(None, [save_chart(chart, lambda: draw_thresholds(thresholds))])
@@ -153,9 +147,7 @@ class Evaluate:
         lines += [Text(line, style="bold red") for probe in probes for line in probe.lines]
         if reading.findings:
             lines.append(f"{len(reading.findings)} problems in the questions: see results.json")
-        heads = score_show.labels(results, compared)
-        if compared:
-            lines.append(score_show.comparisons(compared, heads))
+        heads = score_show.labels(results)
         headline = Text("\n".join(score_show.headline(results)))
         return [*lines, score_show.table(results, heads), *score_show.legend(heads), headline]
 
@@ -198,6 +190,19 @@ class Evaluate:
             inspect_log.write(folder, results, questions, info)
 
 
+def describe_shown(answer: Part) -> str:
+    """Return what an answerer is shown of the video: `FRAMES`, `WORDS` (transcript or captions),
+    `BLIND` (nothing), `GUESS` (a rule that reads the options), or "" where it is not known, as for
+    replies from a file.
+    """
+    if isinstance(answer, TextGuesser):
+        return GUESS
+    if not isinstance(answer, Answerer):
+        return ""
+    captions = isinstance(answer, AnswerLlm) and answer.see.captions > 0
+    return FRAMES if answer.looks else WORDS if answer.listens or captions else BLIND
+
+
 def _say_unknown(answer: Predictions, questions: Sequence[str]) -> None:
     """Say how many replies of a file are to other questions. Raises UserError if all are."""
     if unknown := answer.count_unknown(questions):
@@ -210,50 +215,6 @@ def _say_unknown(answer: Predictions, questions: Sequence[str]) -> None:
 
 def _has_open_questions(reading: QuestionFile) -> bool:
     return any(not q.options for q in reading)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EarlierEvaluation:
-    """An earlier evaluation: its questions with their replies, and its record."""
-
-    folder: str
-    questions: tuple[Question, ...]
-    record: Mapping[str, Any]
-
-
-def earlier(folder: str) -> EarlierEvaluation:
-    """Read an earlier evaluation. Raises UserError for a folder that is not its output."""
-    path = Path(folder)
-    try:
-        record = json.loads((path / "results.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"against={folder!r} is not the output folder of an evaluation: {error}"
-        ) from error
-    return EarlierEvaluation(folder=folder, questions=read(path, "ours").questions, record=record)
-
-
-def merge_replies(mine: Sequence[Question], others: Sequence[EarlierEvaluation]) -> list[Question]:
-    """The questions of this run with the replies of other runs added.
-
-    An answerer whose name is taken (as with another prompt or seed) is named with its folder.
-    """
-    taken = {v.model for q in mine for v in q.verdicts if v.filter == FILTER}
-    replies: dict[str, list[Verdict]] = {}
-    for other in others:
-        models = {v.model for q in other.questions for v in q.verdicts if v.filter == FILTER}
-        names = {m: f"{m} ({other.folder})" if m in taken else m for m in models}
-        taken |= models
-        for question in other.questions:
-            replies.setdefault(question.question_id, []).extend(
-                dataclasses.replace(v, model=names[v.model])
-                for v in question.verdicts
-                if v.filter == FILTER
-            )
-    return [
-        dataclasses.replace(q, verdicts=(*q.verdicts, *replies.get(q.question_id, ())))
-        for q in mine
-    ]
 
 
 if __name__ == "__main__":

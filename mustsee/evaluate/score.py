@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
+from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from types import MappingProxyType
 from typing import Any
@@ -25,11 +24,12 @@ from mustsee.evaluate.rubric_scores import Rubric, rubric
 from mustsee.evaluate.siblings import GroupScores, Twins, groups_by_kind, score_groups, twins
 from mustsee.questions.chance import chance_level
 from mustsee.records import OPEN, PAIR, SET, Question, Video
-from mustsee.stats import Difference, Estimate
+from mustsee.stats import Estimate
 from mustsee.text import LETTERS
 
 UNTYPED = "(no type)"
 COUNTED = (None, OPEN, SET, PAIR)  # relations of questions that count one by one
+NAMED = {"M-Avg (7 tasks)": metrics.MLVU_7, "M-Avg (9 tasks)": metrics.MLVU_9}  # means of types
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,8 +335,7 @@ def _chances(types: Mapping[str, ScoreGroup]) -> list[tuple[str, float]]:
 
 def _named(means: Mapping[str, float]) -> dict[str, float]:
     """MLVU's M-Avg over 7 and over 9 tasks, each if all its tasks are there. `means`: by type."""
-    averages = {"M-Avg (7 tasks)": metrics.MLVU_7, "M-Avg (9 tasks)": metrics.MLVU_9}
-    return {n: metrics.macro(means, t) for n, t in averages.items() if set(t) <= set(means)}
+    return {n: metrics.macro(means, t) for n, t in NAMED.items() if set(t) <= set(means)}
 
 
 def _open_ended_score(
@@ -416,57 +415,3 @@ def _corrected(
         return stats.rogan_gladen(verdicts, sample, clusters, draws=draws, seed=seed), ""
     except ValueError as error:
         return None, str(error)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """Two models on the questions that both answered.
-
-    `permutation`: p-value of the sign permutation test over clusters. `mcnemar`: p-value of the
-    exact test; null unless each question is its own cluster and every score is 0 or 1.
-    """
-
-    a: str
-    b: str
-    difference: Difference
-    permutation: float
-    mcnemar: float | None
-
-
-def compare(
-    questions: Sequence[Question], videos: Iterable[Video] = (), *, seed: int = 0
-) -> list[Comparison]:
-    """Compare every pair of models by question, with p-values adjusted by Holm over all pairs."""
-    cluster = clusters_of(videos)
-    kept = [q for q in questions if q.drop is None and q.options and q.answer_index is not None
-            and q.sibling_of is None]  # fmt: skip
-    scores: dict[str, dict[str, QuestionScore]] = {}
-    for question in kept:
-        given = answers(question)
-        for model in dict.fromkeys(a.model for a in given):
-            row = score_question(question, [a for a in given if a.model == model], cluster)
-            if row.right is not None and any(a.rule for a in given if a.model == model):
-                scores.setdefault(model, {})[question.question_id] = row
-    pairs: list[Comparison] = []
-    for a, b in combinations(scores, 2):
-        both = [n for n in scores[a] if n in scores[b]]
-        if not both:
-            continue
-        left = [scores[a][n].right or 0.0 for n in both]
-        right = [scores[b][n].right or 0.0 for n in both]
-        clusters = [scores[a][n].cluster for n in both]
-        single = len(set(clusters)) == len(clusters) and {*left, *right} <= {0.0, 1.0}
-        pairs.append(
-            Comparison(
-                a=a,
-                b=b,
-                difference=stats.paired_difference(left, right, clusters),
-                permutation=stats.sign_permutation(left, right, clusters, seed=seed),
-                mcnemar=stats.mcnemar(left, right) if single else None,
-            )
-        )
-    adjusted = stats.holm([c.difference.p for c in pairs])
-    return [
-        replace(c, difference=replace(c.difference, p_holm=p))
-        for c, p in zip(pairs, adjusted, strict=True)
-    ]

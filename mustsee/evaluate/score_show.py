@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from mustsee.evaluate.answers import Answer, answers
 from mustsee.evaluate.drawing import new_axes, save_chart
 from mustsee.evaluate.point_scores import PointScores
 from mustsee.evaluate.rubric import SCALES
-from mustsee.evaluate.score import Comparison, EvaluationResults, ScoreGroup
+from mustsee.evaluate.score import EvaluationResults, ScoreGroup
 from mustsee.parquet import write_parquet
 from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
@@ -38,13 +37,11 @@ def percent(estimate: Estimate | Difference | None) -> str:
     return f"{100 * estimate.value:.1f}{interval}"
 
 
-def labels(
-    results: Sequence[EvaluationResults], compared: Sequence[Comparison] = ()
-) -> dict[str, str]:
+def labels(results: Sequence[EvaluationResults]) -> dict[str, str]:
     """Return the column head of each model, by its name: the name if all names fit, else a number,
     which `legend` explains.
     """
-    names = dict.fromkeys([r.model for r in results] + [m for c in compared for m in (c.a, c.b)])
+    names = dict.fromkeys(r.model for r in results)
     if sum(len(name) + 2 for name in names) <= MAX_NAME_CHARS:
         return {name: name for name in names}
     return {name: f"model {number}" for number, name in enumerate(names, 1)}
@@ -267,47 +264,23 @@ def _describe_points(by: PointScores) -> list[str]:
     return [said, f"{missed}{failed}", f"graded by {by.grader}"]
 
 
-def for_page(
-    results: Sequence[EvaluationResults], compared: Sequence[Comparison] = ()
-) -> dict[str, Any]:
-    """Return the scores for the report: a line for each model, and the tables of scores and of
-    differences between models as texts.
-    """
-    names = {one.model: one.model for one in results}
-    names |= {model: model for one in compared for model in (one.a, one.b)}
-    shown = {"lines": headline(results), **_as_texts(table(results, names))}
-    return {**shown, "compared": _as_texts(comparisons(compared, names))} if compared else shown
-
-
-def _as_texts(of: Table) -> dict[str, Any]:
-    cells = [[str(Text.from_markup(str(cell))) for cell in column.cells] for column in of.columns]
+def for_page(results: Sequence[EvaluationResults]) -> dict[str, Any]:
+    """Return the scores for the report: a line for each model, and the table as texts."""
+    scores = table(results, {one.model: one.model for one in results})
+    cells = [
+        [str(Text.from_markup(str(cell))) for cell in column.cells] for column in scores.columns
+    ]
     return {
-        "head": [str(column.header) for column in of.columns],
+        "lines": headline(results),
+        "head": [str(column.header) for column in scores.columns],
         "rows": [list(row) for row in zip(*cells, strict=True)],
     }
-
-
-def comparisons(compared: Sequence[Comparison], heads: Mapping[str, str] | None = None) -> Table:
-    """Return the table of pairs of models, in percentage points. `heads`: from `labels`."""
-    from rich.table import Table
-
-    heads = heads or labels((), compared)
-    rows = Table(title="model against model, points", title_justify="left", box=None)
-    for name in ("A", "B", "A - B", "n", "p", "p (Holm)"):
-        rows.add_column(name, overflow="fold", justify="left" if len(name) == 1 else "right")
-    for one in compared:
-        gap = one.difference
-        adjusted = gap.p if gap.p_holm is None else gap.p_holm
-        cells = (percent(gap), str(gap.n), f"{gap.p:.4f}", f"{adjusted:.4f}")
-        rows.add_row(Text(heads[one.a]), Text(heads[one.b]), *cells)
-    return rows
 
 
 def write(
     folder: Path,
     results: Sequence[EvaluationResults],
     questions: Sequence[Question],
-    compared: Sequence[Comparison] = (),
     *,
     about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -317,7 +290,6 @@ def write(
     record = {
         **(about or {}),
         "results": [r.plain() for r in results],
-        "comparisons": [asdict(c) for c in compared],
     }
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
@@ -325,20 +297,14 @@ def write(
     return json.loads(text)
 
 
-def draw(
-    folder: Path, results: Sequence[EvaluationResults], records: Sequence[Mapping[str, Any]] = ()
-) -> list[str]:
-    """Draw the results into `folder`/pictures; return a line for each chart that failed.
-    `records`: `results.json` of this run and of others, for the curve over frames.
-    """
+def draw(folder: Path, results: Sequence[EvaluationResults]) -> list[str]:
+    """Draw the results into `folder`/pictures; return a line for each chart that failed."""
     charts = folder / "pictures"
     failed: list[str | None] = []
     for number, one in enumerate(results):
         if one.types:
             name = re.sub(r"\W+", "-", one.model).strip("-")[:60]
             failed.append(save_chart(charts / f"types-{number}-{name}.png", partial(bars, one)))
-    if points := saturation_points(records):
-        failed.append(save_chart(charts / "frames.png", partial(curve, points)))
     return [line for line in failed if line is not None]
 
 
@@ -406,50 +372,4 @@ def bars(one: EvaluationResults) -> Figure:
         fontsize=10,
         loc="left",
     )
-    return figure
-
-
-def saturation_points(
-    records: Sequence[Mapping[str, Any]],
-) -> dict[str, list[tuple[float, Mapping[str, Any]]]]:
-    """Return model (its name without frames) -> (frames, accuracy), from the `results.json` of
-    several runs; where these are on several datasets, each model is named with its dataset. A model
-    with one number of frames on a dataset is left out.
-    """
-    points: dict[tuple[str, str], dict[float, Mapping[str, Any]]] = {}
-    for record in records:
-        frames: float | None = record.get("frames")
-        if frames is None:
-            continue
-        for one in record.get("results", ()):
-            if one["weighted"] is not None:
-                name = re.sub(r" (?:\d+ frames(?: \+ )?|blind$)", " ", one["model"]).strip()
-                dataset = str(record.get("questions", ""))
-                points.setdefault((name, dataset), {})[float(frames)] = one["weighted"]
-    several = len({dataset for _, dataset in points}) > 1
-    return {
-        f"{name} on {dataset}" if several else name: sorted(p.items())
-        for (name, dataset), p in points.items()
-        if len(p) > 1
-    }
-
-
-def curve(points: Mapping[str, Sequence[tuple[float, Mapping[str, Any]]]]) -> Figure:
-    """Draw accuracy against the number of frames. Where more frames stop helping, the benchmark is
-    saturated, or the model is.
-    """
-    figure, axes = new_axes(7, 4)
-    for name, line in points.items():
-        frames = [f for f, _ in line]
-        values = [100 * e["value"] for _, e in line]
-        axes.plot(frames, values, marker="o", label=name)
-        low = [100 * (e["low"] if e["low"] is not None else e["value"]) for _, e in line]
-        high = [100 * (e["high"] if e["high"] is not None else e["value"]) for _, e in line]
-        axes.fill_between(frames, low, high, alpha=0.15)
-    axes.set_xscale("symlog", base=2, linthresh=1)
-    ticks = sorted({f for line in points.values() for f, _ in line})
-    axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
-    axes.set_xlabel("frames")
-    axes.set_ylabel("accuracy, %")
-    axes.legend(fontsize=8, frameon=False)
     return figure

@@ -51,8 +51,8 @@ def test_any_failure_becomes_one_line_and_leaves_no_file(tmp_path: Path) -> None
 def test_scores_are_written_without_matplotlib(tmp_path: Path) -> None:
     questions = two_models()
     results = score.score(questions)
-    record = score_show.write(tmp_path, results, questions)
-    lines = score_show.draw(tmp_path, results, [record])
+    score_show.write(tmp_path, results, questions)
+    lines = score_show.draw(tmp_path, results)
     assert len(lines) == len(results)
     assert all("pip install matplotlib" in line for line in lines)
     assert len(json.loads((tmp_path / "results.json").read_text())["results"]) == len(results)

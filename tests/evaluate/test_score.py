@@ -205,27 +205,11 @@ def two_models(seed: int = 0) -> list[Question]:
     return made
 
 
-def test_models_are_compared_in_pairs_with_holm() -> None:
-    found = {(c.a, c.b): c for c in score.compare(two_models())}
-    best = found[("good", "bad")].difference
-    assert best.value == pytest.approx(0.4, abs=0.12)
-    assert best.low is not None
-    assert best.low > 0
-    assert best.p_holm is not None
-    assert best.p <= best.p_holm < 0.001
-    assert found[("good", "bad")].permutation < 0.01
-    same = found[("bad", "also bad")].difference
-    assert same.p_holm is not None
-    assert same.p_holm > 0.05
-
-
 def test_written_results_can_be_read_back(tmp_path: Path) -> None:
     questions = two_models()
-    results, compared = score.score(questions), score.compare(questions)
-    about = {"frames": 8}
-    earlier = [{"frames": 1, "results": [r.plain() for r in results]}]
-    written = score_show.write(tmp_path, results, questions, compared, about=about)
-    assert score_show.draw(tmp_path, results, [*earlier, written]) == []
+    results = score.score(questions)
+    score_show.write(tmp_path, results, questions, about={"frames": 8})
+    assert score_show.draw(tmp_path, results) == []
     record = json.loads((tmp_path / "results.json").read_text())
     assert [r["model"] for r in record["results"]] == ["good", "bad", "also bad"]
     assert record["results"][0]["weighted"]["n"] == 240
@@ -236,8 +220,7 @@ def test_written_results_can_be_read_back(tmp_path: Path) -> None:
     ].to_pylist()
     assert sum(shares) / 240 == pytest.approx(record["results"][0]["weighted"]["value"])
     charts = sorted(p.name for p in (tmp_path / "pictures").iterdir())
-    assert len(charts) == 4
-    assert "frames.png" in charts
+    assert len(charts) == 3
 
 
 def test_the_tables_show_every_model_and_number() -> None:
@@ -246,7 +229,6 @@ def test_the_tables_show_every_model_and_number() -> None:
     console = Console(width=200)
     with console.capture() as shown:
         console.print(score_show.table(score.score(two_models())))
-        console.print(score_show.comparisons(score.compare(two_models())))
     text = shown.get()
     for word in (
         *TYPES,
@@ -255,35 +237,8 @@ def test_the_tables_show_every_model_and_number() -> None:
         "all questions",
         "mean of the types",
         "unparsed",
-        "Holm",
     ):
         assert word in text
-
-
-def test_the_curve_over_frames_joins_the_runs_of_one_model() -> None:
-    def record(frames: int, model: str) -> dict[str, object]:
-        weighted = {"value": 0.5, "low": 0.4, "high": 0.6}
-        return {"frames": frames, "results": [{"model": model, "weighted": weighted}]}
-
-    points = score_show.saturation_points(
-        [record(32, "m 32 frames"), record(8, "m 8 frames"), record(0, "m blind"),
-         record(8, "other 8 frames")]
-    )  # fmt: skip
-    assert {n: [f for f, _ in p] for n, p in points.items()} == {"m": [0, 8, 32]}
-
-
-def test_the_curve_over_frames_joins_no_runs_on_different_questions() -> None:
-    def record(questions: str, frames: int, value: float) -> dict[str, object]:
-        weighted = {"value": value, "low": value, "high": value}
-        results = [{"model": f"m {frames} frames", "weighted": weighted}]
-        return {"questions": questions, "frames": frames, "results": results}
-
-    points = score_show.saturation_points(
-        [record("a", 8, 0.2), record("b", 8, 0.7), record("a", 32, 0.3), record("b", 64, 0.8),
-         record("c", 16, 0.9)]
-    )  # fmt: skip
-    values = {name: [(f, e["value"]) for f, e in line] for name, line in points.items()}
-    assert values == {"m on a": [(8, 0.2), (32, 0.3)], "m on b": [(8, 0.7), (64, 0.8)]}
 
 
 def test_a_model_with_only_failed_calls_is_listed() -> None:

@@ -10,6 +10,7 @@ import pytest
 from mustsee import stats
 from mustsee.evaluate import score, score_show
 from mustsee.evaluate.answers import GRADE, verdict_on_reply, with_answers
+from mustsee.evaluate.compare import ComparedEvaluation, compare_models, score_evaluation
 from mustsee.records import OPEN, Question, Verdict
 from mustsee.text import LETTERS
 from tests.evaluate.test_score import ask, right, wrong
@@ -119,5 +120,7 @@ def test_siblings_are_left_out_of_comparisons() -> None:
     first = right(right(ask(0, group="q0"), "a"), "b")
     second = right(wrong(sibling(1, first), "a"), "b")
     third = right(wrong(ask(9), "a"), "b")
-    (found,) = score.compare([first, second, third])
+    scored = score_evaluation([first, second, third], {})
+    (table,) = compare_models([ComparedEvaluation(folder="e", dataset="d", **scored)])
+    (found,) = table.pairs
     assert found.difference.n == 2

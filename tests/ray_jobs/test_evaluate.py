@@ -18,13 +18,13 @@ from loopback.refusals import refuse_in_words_of
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import score
-from mustsee.evaluate.answers import verdict_on_reply, with_answers
+from mustsee.evaluate.compare import BLIND, FRAMES, GUESS, WORDS
 from mustsee.layouts import QuestionFile
 from mustsee.recipes.egoschema import layout as egoschema
 from mustsee.recipes.neptune import layout as neptune
-from mustsee.records import Line, Question, Video
+from mustsee.records import Line, Video
 from ray_jobs.cli.launch import build, compose
-from ray_jobs.evaluate import EarlierEvaluation, merge_replies
+from ray_jobs.evaluate import describe_shown
 from ray_jobs.runtime.cluster import connect_ray
 from ray_jobs.runtime.question_rows import rows_of, whole
 from tests.support import sample_videos
@@ -43,20 +43,17 @@ def run(job: str, **overrides: object) -> int:
 
 
 @pytest.mark.usefixtures("ray")
-def test_an_evaluation_writes_results_and_can_be_compared_and_resumed(tmp_path: Path) -> None:
+def test_an_evaluation_writes_results_and_can_be_resumed(tmp_path: Path) -> None:
     release = tmp_path / "neptune_full.json"
     neptune.write(questions(), release)
     blind, guess = tmp_path / "blind", tmp_path / "guess"
     assert run("evaluate", questions=release, out=blind, answer="blind") == 0
-    assert run("evaluate", questions=release, out=guess, answer="longest",
-               against=f"[{blind}]") == 0  # fmt: skip
+    assert run("evaluate", questions=release, out=guess, answer="longest") == 0
     record = json.loads((guess / "results.json").read_text())
     (one,) = record["results"]
     assert one["model"] == "guess longest"
     assert one["weighted"]["n"] == 24
     assert one["failed"] == 0
-    (pair,) = record["comparisons"]
-    assert pair["difference"]["n"] == 24
     replies = pq.read_table(blind / "replies.parquet").to_pylist()
     assert len(replies) == len({row["text_hash"] for row in replies}) == 24
     (template,) = {row["prompt"] for row in replies}
@@ -64,6 +61,7 @@ def test_an_evaluation_writes_results_and_can_be_compared_and_resumed(tmp_path: 
     assert sources[0] == template
     assert all("{%" in text for text in sources[1].values())
     assert not (guess / "prompts.json").exists()
+    assert record["shown"] == GUESS
     assert list((blind / "pictures").iterdir())
     first = (blind / "results.json").read_bytes()
     assert run("evaluate", questions=release, out=blind, answer="blind") == 0
@@ -73,6 +71,25 @@ def test_an_evaluation_writes_results_and_can_be_compared_and_resumed(tmp_path: 
     assert (blind / "results.json").read_bytes() == first
     assert run("export", questions=blind, layout="hf", out=tmp_path / "hf") == 0
     assert pq.read_table(tmp_path / "hf/data/test.parquet").num_rows == 24
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (["answer=blind"], BLIND),
+        (["answer=options"], BLIND),
+        (["answer=asr"], WORDS),
+        (["answer=captions"], WORDS),
+        (["answer=openai", "answer.see.frames=8"], FRAMES),
+        (["answer=openai", "answer.see.frames=8", "answer.see.condition=blind"], BLIND),
+        (["answer=openai", "answer.rag.clips=4"], FRAMES),
+        (["answer=random"], GUESS),
+        (["answer=file", "answer.path=x"], ""),
+    ],
+)
+def test_what_a_model_was_shown_is_written_with_the_results(given: list[str], shown: str) -> None:
+    overrides = ["questions=q", "out=o", "llm=offline", *given]
+    assert describe_shown(build(compose("evaluate", overrides)).answer) == shown
 
 
 def test_a_model_grades_itself_only_if_that_is_allowed(tmp_path: Path) -> None:
@@ -141,20 +158,6 @@ def test_a_question_with_a_missing_video_counts_as_failed_not_as_wrong(tmp_path:
     assert run("evaluate", questions=release, out=blind, videos=folder, answer="blind") == 0
     (one,) = json.loads((blind / "results.json").read_text())["results"]
     assert (one["failed"], one["weighted"]["n"]) == (0, 4)  # Its answerer needs no video.
-
-
-def test_runs_with_the_same_model_name_are_compared_separately() -> None:
-    def answered_by(letter: str) -> list[Question]:
-        replies = [verdict_on_reply(q, letter, model="m blind") for q in questions(4)]
-        return [with_answers(q, [v]) for q, v in zip(questions(4), replies, strict=True)]
-
-    own_questions, record = answered_by("A"), dict[str, Any]()
-    others = [
-        EarlierEvaluation(folder=f, questions=tuple(answered_by(f)), record=record) for f in "BC"
-    ]
-    result = merge_replies(own_questions, others)
-    assert [v.model for v in result[0].verdicts] == ["m blind", "m blind (B)", "m blind (C)"]
-    assert len(score.compare(result)) == 3
 
 
 def test_a_limit_counts_only_questions_that_were_not_dropped() -> None:

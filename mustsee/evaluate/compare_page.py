@@ -1,0 +1,180 @@
+"""`report/index.html` of a comparison: a leaderboard for each benchmark and measure. It needs no
+script and fetches nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from mustsee.evaluate import compare_show as show
+from mustsee.evaluate.compare import MAX_P, RUBRIC, ComparisonTable
+from mustsee.stats import Estimate
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MAX_IDS = 50  # ids of questions that the page lists for one model and reason
+GROUPS = {"": "", "average": "averages", "split": "splits", "type": "types", "skill": "skills"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageCell:
+    """A score as text. `best`: whether no model has a higher one in its column."""
+
+    value: str
+    interval: str = ""
+    n: int | None = None
+    best: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageRow:
+    """A row of a leaderboard. `bar`: score, low and high of all questions, as percent of the
+    scale; null without an interval.
+    """
+
+    rank: str
+    open_ranks: str
+    apart: bool
+    name: str
+    tags: Sequence[str]
+    folder: str
+    bar: tuple[float, float, float] | None
+    cells: Sequence[PageCell]
+    kind: str = "model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageTable:
+    """A leaderboard. `groups`: names above the columns, with their number of columns. `missing`:
+    model, reason, number and ids of questions. `chart`: data URL of the curve over frames.
+    """
+
+    table: ComparisonTable
+    title: str
+    counts: str
+    verdict: str
+    groups: Sequence[tuple[str, int]]
+    rows: Sequence[PageRow]
+    chance: float | None
+    pairs: Sequence[tuple[str, str, str, str, int, str, bool]]
+    missing: Sequence[tuple[str, str, int, str]]
+    chart: str | None
+
+
+def render(
+    tables: Sequence[ComparisonTable],
+    charts: Mapping[int, bytes],
+    unread: Mapping[str, str],
+    templates: Environment,
+) -> str:
+    """Return the page. `charts`: number of a table -> PNG. `unread`: folder -> why it is not in any
+    table. `templates`: `mustsee.run.report.environment()`.
+    """
+    pages = [_page_table(table, charts.get(n)) for n, table in enumerate(tables)]
+    by_benchmark = [
+        (name, list(group)) for name, group in groupby(pages, lambda page: page.table.dataset)
+    ]
+    return templates.get_template("compare.html.j2").render(
+        benchmarks=by_benchmark,
+        models=len({(row.name, row.folder) for table in tables for row in table.rows}),
+        unread=unread,
+        max_p=MAX_P,
+    )
+
+
+def _page_table(table: ComparisonTable, chart: bytes | None) -> PageTable:
+    names = [GROUPS[column.group] for column in table.columns]
+    return PageTable(
+        table=table,
+        title=show.title(table),
+        counts=show.counts(table),
+        verdict=show.verdict(table),
+        groups=[(name, len(list(group))) for name, group in groupby(names)],
+        rows=list(_rows(table)),
+        chance=_scaled(table.columns[0].chance, table),
+        pairs=[
+            (
+                pair.a, pair.b, f"{show.number(pair.difference.value, table.measure)}",
+                show.interval(pair.difference, table.measure), pair.difference.n,
+                show.p_text(pair.difference), pair.beyond_noise,
+            )
+            for pair in table.pairs
+        ],
+        missing=[
+            (row.name, reason, len(ids), show.name_ids(ids, MAX_IDS))
+            for row, reason, ids in show.missing_scores(table)
+        ],
+        chart=None if chart is None else _data_url(chart),
+    )  # fmt: skip
+
+
+def _rows(table: ComparisonTable) -> Iterator[PageRow]:
+    """Yield the rows: models, then people and random ones."""
+    tops = [_top([row.estimates[n] for row in table.rows]) for n in range(len(table.columns))]
+    for row in table.rows:
+        yield PageRow(
+            rank=show.rank_text(row, table), open_ranks=show.range_text(row),
+            apart=bool(row.apart), name=row.name, tags=show.tags(row), folder=row.folder,
+            bar=_bar(row.estimates[0], table), cells=_cells(row.estimates, table, tops),
+        )  # fmt: skip
+    for name, estimates in table.people.items():
+        cells = _cells(estimates, table, [None] * len(tops))
+        yield PageRow(
+            rank="", open_ranks="", apart=False, name=name, tags=[], folder="", kind=show.PEOPLE,
+            bar=_bar(estimates[0], table), cells=cells,
+        )  # fmt: skip
+    if table.columns[0].chance is not None:
+        cells = [
+            PageCell(value=show.number(column.chance, table.measure)) for column in table.columns
+        ]
+        yield PageRow(
+            rank="", open_ranks="", apart=False, name=show.CHANCE, tags=[], folder="", bar=None,
+            cells=cells, kind=show.CHANCE,
+        )  # fmt: skip
+
+
+def _top(estimates: Sequence[Estimate | None]) -> float | None:
+    """Return the highest score of a column; None if all are alike."""
+    values = {one.value for one in estimates if one is not None}
+    return max(values) if len(values) > 1 else None
+
+
+def _cells(
+    estimates: Sequence[Estimate | None], table: ComparisonTable, tops: Sequence[float | None]
+) -> list[PageCell]:
+    return [
+        PageCell(
+            value=show.number(None if one is None else one.value, table.measure),
+            interval=show.interval(one, table.measure),
+            n=None if one is None or one.n == len(column.questions) else one.n,
+            best=one is not None and top is not None and one.value >= top,
+        )
+        for one, column, top in zip(estimates, table.columns, tops, strict=True)
+    ]
+
+
+def _bar(estimate: Estimate | None, table: ComparisonTable) -> tuple[float, float, float] | None:
+    if estimate is None:
+        return None
+    ends = (estimate.value, estimate.low, estimate.high)
+    value, low, high = (
+        min(100.0, max(0.0, _scaled(estimate.value if end is None else end, table) or 0.0))
+        for end in ends
+    )
+    return value, low, high
+
+
+def _scaled(value: float | None, table: ComparisonTable) -> float | None:
+    """Return a score as percent of the scale, which begins at 2 for rubrics."""
+    if value is None:
+        return None
+    return 100 * (value - 2) / 8 if table.measure.kind == RUBRIC else 100 * value
+
+
+def _data_url(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode()

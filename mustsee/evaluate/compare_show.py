@@ -1,0 +1,306 @@
+"""Shows and writes comparisons: a terminal table, `scores.csv`, `pairs.csv`, `missing.csv`,
+`tables.tex` and `compare.json`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from mustsee.calls.llm import is_rules
+from mustsee.evaluate.compare import (
+    ABSENT,
+    BLIND,
+    CHOICE,
+    FAILED,
+    GUESS,
+    JUDGED,
+    NO_REPLY,
+    POINTS,
+    RUBRIC,
+    UNGRADED,
+    WORDS,
+    ComparisonTable,
+    Measure,
+    RankedModel,
+)
+from mustsee.stats import Difference, Estimate
+from mustsee.text import printable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SCORES, PAIRS, MISSING, LATEX, RECORD = (
+    "scores.csv", "pairs.csv", "missing.csv", "tables.tex", "compare.json",
+)  # fmt: skip
+MEASURES = {
+    CHOICE: "multiple choice: accuracy, %",
+    JUDGED: "open questions: judged right, %",
+    POINTS: "open questions: score by points, %",
+    RUBRIC: "open questions: score by rubrics, 2 to 10",
+}
+TAGS = {
+    BLIND: "blind",
+    WORDS: "transcript or captions only",
+    GUESS: "guess without a model",
+}
+REASONS = {
+    FAILED: "the call failed",
+    NO_REPLY: "no reply",
+    UNGRADED: "the answer was not graded",
+    ABSENT: "not in its evaluation, or dropped there",
+}
+COLUMNS: Mapping[str, Sequence[str]] = {  # of each CSV file
+    SCORES: (
+        "benchmark", "measure", "row", "evaluation", "kind", "rank", "best_rank", "worst_rank",
+        "differs_from_next", "group", "column", "score", "low", "high", "n", "videos",
+    ),
+    PAIRS: (
+        "benchmark", "measure", "a", "b", "difference", "low", "high", "n", "videos", "p",
+        "p_holm", "beyond_noise",
+    ),
+    MISSING: ("benchmark", "measure", "model", "evaluation", "reason", "question_id"),
+}  # fmt: skip
+CHANCE, PEOPLE = "random", "people"
+APART = "*"  # mark of a rank that differs from the next one beyond noise
+_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}",
+    "<": "\\textless{}", ">": "\\textgreater{}", "|": "\\textbar{}", '"': "\\textquotedbl{}",
+}  # fmt: skip
+
+
+def title(table: ComparisonTable) -> str:
+    """Return what a table measures, and who graded."""
+    by = f", graded by {table.measure.grader}" if table.measure.grader else ""
+    return f"{MEASURES[table.measure.kind]}{by}"
+
+
+def counts(table: ComparisonTable) -> str:
+    """Return on how many questions the models of a table are compared, and on how many not."""
+    text = f"{_many(table.common, 'question')} on {_many(table.videos, 'video')}"
+    text += ": no intervals, and nothing can be told apart" if table.videos == 1 else ""
+    if left := table.asked - table.common:
+        text += f"; {left} of {table.asked} are left out, since not every model has a score of them"
+    return text
+
+
+def missing_scores(table: ComparisonTable) -> Iterator[tuple[RankedModel, str, tuple[str, ...]]]:
+    """Yield each model with a reason and the questions that it has no score of for this reason."""
+    for row in sorted(table.rows, key=lambda r: r.name):
+        for reason, names in row.without.items():
+            yield row, REASONS[reason], names
+
+
+def tags(row: RankedModel) -> list[str]:
+    """Return what is to be known of a row: what its model did not see, and that it is no model."""
+    tag = TAGS.get(row.shown)
+    rules = row.shown != GUESS and is_rules(row.name)
+    return [*([tag] if tag else []), *(["rules, not a model"] if rules else [])]
+
+
+def rank_text(row: RankedModel, table: ComparisonTable) -> str:
+    """Return a rank, with "=" where it is shared: "2", "2="."""
+    shared = sum(other.rank == row.rank for other in table.rows) > 1
+    return f"{row.rank}{'=' if shared else ''}"
+
+
+def range_text(row: RankedModel) -> str:
+    """Return the ranks that noise leaves open: "1" or "1–3"."""
+    return f"{row.best}" if row.best == row.worst else f"{row.best}–{row.worst}"
+
+
+def number(value: float | None, measure: Measure) -> str:
+    """Return a score in the unit of its table; "–" for None."""
+    if value is None:
+        return "–"
+    return f"{value:.2f}" if measure.kind == RUBRIC else f"{100 * value:.1f}"
+
+
+def interval(estimate: Estimate | Difference | None, measure: Measure) -> str:
+    """Return a 95 % interval, cut at the ends of the scale: "58.0–64.3"; empty without one."""
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return ""
+    least, most = (2.0, 10.0) if measure.kind == RUBRIC else (0.0, 1.0)
+    if isinstance(estimate, Difference):
+        least, most = least - most, most - least
+    low, high = (number(min(most, max(least, x)), measure) for x in (estimate.low, estimate.high))
+    return f"{low} to {high}" if low.startswith("-") else f"{low}–{high}"
+
+
+def p_text(difference: Difference) -> str:
+    p = difference.p if difference.p_holm is None else difference.p_holm
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def verdict(table: ComparisonTable) -> str:
+    """Return a sentence on the pairs of models that differ beyond noise."""
+    if not table.pairs:
+        return "One model: there is nothing to compare it with."
+    apart = sum(pair.beyond_noise for pair in table.pairs)
+    differ = "differs" if apart < 2 else "differ"
+    return (
+        f"{apart or 'None'} of {_many(len(table.pairs), 'pair')} of models {differ} beyond noise."
+    )
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+def terminal_table(table: ComparisonTable) -> Table:
+    """Return the table for a terminal: ranks and all questions; the page has all columns."""
+    from rich.table import Table
+
+    rows = Table(title=Text(f"{table.dataset}: {title(table)}"), title_justify="left", box=None)
+    for name in ("rank", "may be", "", "score (95 %)"):
+        rows.add_column(name, justify="left" if not name else "right", overflow="fold")
+    for row in table.rows:
+        mark = APART if row.apart else " "
+        name = Text(printable(", ".join((row.name, *tags(row)))))
+        rows.add_row(
+            rank_text(row, table) + mark, range_text(row), name, _cell(row.estimates[0], table)
+        )
+    chance = table.columns[0].chance
+    if chance is not None:
+        rows.add_row("", "", CHANCE, number(chance, table.measure))
+    for name, estimates in table.people.items():
+        rows.add_row("", "", Text(printable(f"{PEOPLE}: {name}")), _cell(estimates[0], table))
+    return rows
+
+
+def _cell(estimate: Estimate | None, table: ComparisonTable) -> str:
+    value = number(None if estimate is None else estimate.value, table.measure)
+    between = interval(estimate, table.measure)
+    return f"{value} ({between})" if between else value
+
+
+def write(folder: Path, tables: Sequence[ComparisonTable], unread: Mapping[str, str]) -> None:
+    """Write the CSV files, the LaTeX tables and `compare.json` into `folder`."""
+    _write_csv(folder / SCORES, list(_score_rows(tables)))
+    _write_csv(folder / PAIRS, list(_pair_rows(tables)))
+    missing = [
+        {"benchmark": t.dataset, "measure": title(t), "model": row.name, "evaluation": row.folder,
+         "reason": reason, "question_id": name}
+        for t in tables
+        for row, reason, names in missing_scores(t)
+        for name in names
+    ]  # fmt: skip
+    _write_csv(folder / MISSING, missing)
+    (folder / LATEX).write_text("\n".join(map(latex, tables)), encoding="utf-8")
+    record = {"tables": [asdict(table) for table in tables], "unread": dict(unread)}
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+
+
+def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS[path.name], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _score_rows(tables: Sequence[ComparisonTable]) -> Iterator[dict[str, Any]]:
+    """Yield one row for each row and column of each table; scores are shares, or 2 to 10."""
+    for table in tables:
+        of_table = {"benchmark": table.dataset, "measure": title(table)}
+        for row in table.rows:
+            of_row = {
+                "row": row.name, "evaluation": row.folder, "kind": TAGS.get(row.shown, "model"),
+                "rank": row.rank, "best_rank": row.best, "worst_rank": row.worst,
+                "differs_from_next": "" if row.apart is None else str(row.apart).lower(),
+            }  # fmt: skip
+            yield from _cells(table, {**of_table, **of_row}, row.estimates)
+        if table.measure.kind == CHOICE:
+            for column in table.columns:
+                yield {
+                    **of_table, "row": CHANCE, "kind": CHANCE, "group": column.group,
+                    "column": column.name, "score": column.chance, "n": len(column.questions),
+                }  # fmt: skip
+        for name, estimates in table.people.items():
+            yield from _cells(table, {**of_table, "row": name, "kind": PEOPLE}, estimates)
+
+
+def _cells(
+    table: ComparisonTable, of_row: Mapping[str, Any], estimates: Sequence[Estimate | None]
+) -> Iterator[dict[str, Any]]:
+    for column, estimate in zip(table.columns, estimates, strict=True):
+        if estimate is not None:
+            yield {
+                **of_row, "group": column.group, "column": column.name, "score": estimate.value,
+                "low": estimate.low, "high": estimate.high, "n": estimate.n,
+                "videos": estimate.clusters,
+            }  # fmt: skip
+
+
+def _pair_rows(tables: Sequence[ComparisonTable]) -> Iterator[dict[str, Any]]:
+    for table in tables:
+        for pair in table.pairs:
+            gap = pair.difference
+            yield {
+                "benchmark": table.dataset, "measure": title(table), "a": pair.a, "b": pair.b,
+                "difference": gap.value, "low": gap.low, "high": gap.high, "n": gap.n,
+                "videos": gap.clusters, "p": gap.p, "p_holm": gap.p_holm,
+                "beyond_noise": str(pair.beyond_noise).lower(),
+            }  # fmt: skip
+
+
+def latex(table: ComparisonTable) -> str:
+    """Return a table for LaTeX with the package booktabs: rank, model, all questions with the
+    interval, the other columns without.
+    """
+    heads = ["rank", "model", *(escape_latex(column.name) for column in table.columns)]
+    lines = [
+        "% " + re.sub(r"\s+", " ", f"{table.dataset}: {title(table)}; {counts(table)}"),
+        f"% {APART}: differs from the next rank beyond noise; in brackets the ranks that noise "
+        "leaves open",
+        f"\\begin{{tabular}}{{ll{'r' * len(table.columns)}}}",
+        "\\toprule",
+        _latex_row(heads),
+        "\\midrule",
+    ]
+    for row in table.rows:
+        mark = f"\\textsuperscript{{{APART}}}" if row.apart else ""
+        open_ranks = range_text(row).replace("–", "--")
+        rank = f"{rank_text(row, table)}{mark} ({open_ranks})"
+        name = ", ".join((row.name, *tags(row)))
+        lines.append(_latex_row([rank, escape_latex(name), *_latex_cells(row.estimates, table)]))
+    references = [
+        ["", f"{PEOPLE}: {escape_latex(name)}", *_latex_cells(estimates, table)]
+        for name, estimates in table.people.items()
+    ]
+    if table.measure.kind == CHOICE:
+        chances = [number(column.chance, table.measure) for column in table.columns]
+        references.append(["", CHANCE, *(c.replace("–", "--") for c in chances)])
+    lines += ["\\midrule"] if references else []
+    lines += [*map(_latex_row, references), "\\bottomrule", "\\end{tabular}", ""]
+    return "\n".join(lines)
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _latex_cells(estimates: Sequence[Estimate | None], table: ComparisonTable) -> list[str]:
+    cells = [number(None if e is None else e.value, table.measure) for e in estimates]
+    if between := interval(estimates[0], table.measure):
+        cells[0] += f" ({between})"
+    return [cell.replace("–", "--") for cell in cells]
+
+
+def escape_latex(text: str) -> str:
+    """Return a text in which no character is a command of LaTeX, on one line."""
+    return "".join(_LATEX.get(c, c) for c in re.sub(r"\s+", " ", text))
+
+
+def name_ids(ids: Sequence[str], most: int) -> str:
+    """Return the first ids, and how many more `missing.csv` lists."""
+    more = len(ids) - most
+    listed = ", ".join(ids[:most])
+    return f"{listed} and {more} more, in {MISSING}" if more > 0 else listed

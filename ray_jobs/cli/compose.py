@@ -43,7 +43,7 @@ PROMPTED = "whole"  # choice of ask that follows prompt=FILE
 HIDDEN = ("hydra", "job")  # keys that users do not set
 VIDEOS = ("videos", "backgrounds", "clips", "benchmark_videos")
 INPUTS = (*VIDEOS, "questions", "narrations", "descriptions", "templates", "annotations", "queries",
-          "durations", "sentences")  # fmt: skip
+          "durations", "sentences", "evaluations")  # fmt: skip
 RESUMES = "the same command continues where it stopped and computes nothing twice"
 RESUMING = ("resume", "continue", "restart")  # keys that users try although none is needed
 

@@ -129,7 +129,7 @@ def _in_own_folders(
         out = config.get("out")
         apart[which] = config
         if out is not None and times[out] > 1:
-            # Names that other keys take without quotes, as in against=[runs/x/frames-8].
+            # Names that other keys take without quotes, as in evaluations=[runs/x/frames-8].
             short = re.sub(r"[\w.@/]*?(\w+)=", r"\1-", which).replace(" ", "_")
             own = re.sub(r"[^\w.]+", "-", short).strip("-")
             moved = {"out": in_folder(out, own), "store": config.get("store")}

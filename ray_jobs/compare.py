@@ -1,0 +1,198 @@
+"""Compare: one page with the models of several evaluations, ranked.
+
+    python -m ray_jobs.compare evaluations=FOLDER out=O [rated=RATED]
+    python -m ray_jobs.compare evaluations=[E1,E2] out=O
+
+It reads tables only and starts no Ray. It writes report/index.html, scores.csv, pairs.csv,
+missing.csv, tables.tex, compare.json, run.json, and pictures/ where a model was shown several
+numbers of frames. See docs/compare.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from mustsee.errors import UserError
+from mustsee.evaluate import compare_frames, compare_page, compare_show
+from mustsee.evaluate.compare import (
+    ComparedEvaluation,
+    ComparisonTable,
+    PeopleScores,
+    compare_models,
+)
+from mustsee.evaluate.compare_sets import (
+    check_same_questions,
+    contents,
+    describe_labels,
+    describe_overlaps,
+    find_changes,
+    group_by_benchmark,
+    name_some,
+)
+from mustsee.evaluate.drawing import save_chart
+from mustsee.layouts import read
+from mustsee.raters.people_scores import score_people
+from mustsee.records import Question
+from mustsee.run import outputs
+from mustsee.run.report import environment
+from mustsee.text import printable
+from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.evaluations import FoundEvaluations, read_evaluations
+from ray_jobs.runtime.provenance import versions
+
+RECIPE = "compare"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compare:
+    """`conf/compare.yaml` explains the fields."""
+
+    evaluations: str | Sequence[str]
+    out: str
+    rated: str | Sequence[str] = ()
+    seed: int = 0
+    overwrite: bool = False
+
+    def __call__(self) -> int:
+        if not self.overwrite:
+            outputs.check_not_another_recipes(self.out, RECIPE)
+        found = read_evaluations(self.evaluations)
+        unread = dict(found.unread)
+        tables = list(self.compare(found, unread))
+        if not tables:
+            raise UserError(
+                f"evaluations={self.evaluations!r}: no model has a score: every call failed, or no "
+                "answer was graded; run these evaluations again"
+            )
+        outputs.publish(self.out, lambda folder: self.write(folder, tables, found, unread))
+        console = Console()
+        for table in tables:
+            console.print(compare_show.terminal_table(table))
+            lines = [compare_show.counts(table), compare_show.verdict(table), *table.notes]
+            for row, reason, ids in compare_show.missing_scores(table):
+                lines.append(f"{row.name}: {len(ids)} without a score ({reason}): {name_some(ids)}")
+            lines += [f"{name}: no score here" for name in table.absent]
+            for line in lines:
+                console.print(Text(printable(line)), soft_wrap=True)
+            console.print()
+        for folder, reason in unread.items():
+            print(f"mustsee: {folder} is not in any table: {printable(reason)}", file=sys.stderr)
+        console.print(Text(f"{self.out}/report/index.html"), soft_wrap=True)
+        return 0
+
+    def compare(self, found: FoundEvaluations, unread: dict[str, str]) -> Iterator[ComparisonTable]:
+        """Yield the tables of each benchmark; add to `unread` the evaluations of one without any
+        score. Raises UserError for evaluations of a list that are of different questions, for
+        different versions of a question, and for people's answers to other questions.
+        """
+        listed = not isinstance(self.evaluations, str)
+        groups = [[*found.evaluations]] if listed else group_by_benchmark(found.evaluations)
+        for group in groups:
+            check_same_questions(group)
+        rated = {folder: read_rated(folder) for folder in self._rated}
+        matched = set[str]()
+        for group, overlaps in zip(groups, describe_overlaps(groups), strict=True):
+            people, notes = list[PeopleScores](), [*describe_labels(group), *overlaps]
+            notes += count_keyless(group)
+            for folder, questions in rated.items():
+                scores, note = match_people(folder, questions, group, several=len(rated) > 1)
+                people += scores
+                notes += note
+                matched |= {folder} if scores else set()
+            tables = compare_models(group, people, seed=self.seed, notes=notes)
+            if not tables:
+                unread |= {one.folder: "no model has a score" for one in group}
+            yield from tables
+        if unmatched := [folder for folder in rated if folder not in matched]:
+            raise UserError(
+                f"rated={unmatched[0]!r} has no person's answer to any compared question: give the "
+                "questions= of mustsee rate with form=human_benchmark or another form that asks "
+                "for an option, after do=write"
+            )
+
+    @property
+    def _rated(self) -> Sequence[str]:
+        return [self.rated] if isinstance(self.rated, str) else self.rated
+
+    def write(
+        self,
+        folder: Path,
+        tables: Sequence[ComparisonTable],
+        found: FoundEvaluations,
+        unread: Mapping[str, str],
+    ) -> Mapping[str, Any]:
+        """Write all files but `run.json` into `folder`; return the content of the latter."""
+        compare_show.write(folder, tables, unread)
+        charts = draw_charts(folder, tables)
+        page = compare_page.render(tables, charts, unread, environment())
+        (folder / "report").mkdir()
+        (folder / "report" / "index.html").write_text(page, encoding="utf-8")
+        config = {"evaluations": self.evaluations, "rated": list(self._rated), "seed": self.seed}
+        read_folders = [one.folder for one in found.evaluations]
+        return {"recipe": RECIPE, "config": config, "read": read_folders, "versions": versions()}
+
+
+def draw_charts(folder: Path, tables: Sequence[ComparisonTable]) -> dict[int, bytes]:
+    """Draw the curves over frames; return number of the table -> PNG. A chart that fails is named
+    on stderr.
+    """
+    charts = dict[int, bytes]()
+    for number, table in enumerate(tables):
+        if points := compare_frames.frame_points(table):
+            path = folder / "pictures" / f"frames-{number}.png"
+            draw = functools.partial(compare_frames.draw_frames, table, points)
+            if failure := save_chart(path, draw):
+                print(f"mustsee: {failure}", file=sys.stderr)
+            else:
+                charts[number] = path.read_bytes()
+    return charts
+
+
+def read_rated(folder: str) -> Sequence[Question]:
+    """Return the questions of a folder that people have answered. Raises UserError."""
+    try:
+        return read(folder, "ours").questions
+    except UserError as error:
+        raise UserError(f"rated={folder!r}: {error}") from error
+
+
+def count_keyless(group: Sequence[ComparedEvaluation]) -> list[str]:
+    """Return a sentence if questions have no public answer."""
+    most = max(one.no_key for one in group)
+    return [f"{most} questions have no public answer and no score."] if most else []
+
+
+def match_people(
+    folder: str,
+    questions: Sequence[Question],
+    group: Sequence[ComparedEvaluation],
+    *,
+    several: bool,
+) -> tuple[list[PeopleScores], list[str]]:
+    """Return people's scores of the questions of a benchmark, and a sentence on those that raters
+    have corrected since, which are left out. `several`: name the folder.
+    """
+    evaluated = {k: q for one in group for k, q in one.questions.items()}
+    changed = dict(find_changes({q.question_id: q for q in questions}, evaluated, contents))
+    same = [q for q in questions if q.question_id in evaluated and q.question_id not in changed]
+    scores = [
+        PeopleScores(name=f"{name} ({folder})" if several else name, scores=of)
+        for name, of in score_people(same).items()
+    ]
+    notes = [
+        f"{len(changed)} questions of {folder} differ from those that were evaluated, so that "
+        f"people's answers to them do not count: {name_some(list(changed))}."
+    ]
+    return scores, notes if changed and scores else []
+
+
+if __name__ == "__main__":
+    launch("compare")

@@ -1,0 +1,152 @@
+"""Finds and reads what `mustsee evaluate` has written, for `mustsee compare`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mustsee.errors import UserError
+from mustsee.evaluate.compare import ComparedEvaluation, score_evaluation
+from mustsee.evaluate.score import clusters_of
+from mustsee.layouts import ours
+from mustsee.run.lease import FOLDER as LEASE
+from mustsee.run.tables import Tables
+from mustsee.tables import one_line_error
+
+RECIPE = "evaluate"
+RECORD, RESULTS = "run.json", "results.json"
+UNREADABLE = "(unreadable)"  # in place of a recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundEvaluations:
+    """The evaluations of a folder, and why folders in it could not be read."""
+
+    evaluations: tuple[ComparedEvaluation, ...]
+    unread: Mapping[str, str]
+
+
+def read_evaluations(source: str | Sequence[str]) -> FoundEvaluations:
+    """Read the evaluations of a list, or all in one folder.
+
+    Raises UserError for a folder of a list that cannot be read, for one that comes twice, and for a
+    folder without evaluations. In one folder, those that cannot be read are `unread`.
+    """
+    if not isinstance(source, str):
+        return FoundEvaluations(evaluations=tuple(_read_listed(source)), unread={})
+    root, evaluations, unread = _local(source), list[ComparedEvaluation](), dict[str, str]()
+    for folder in find_folders(root):
+        try:
+            evaluations.append(read_evaluation(folder))
+        except UserError as error:
+            unread[str(folder)] = str(error)
+    if not evaluations:
+        reasons = "".join(f"; {reason}" for reason in unread.values())
+        raise UserError(
+            f"evaluations={source!r} holds no evaluation that can be read: give the out= of "
+            f"mustsee evaluate, or a folder with several of them{reasons}"
+        )
+    return FoundEvaluations(evaluations=tuple(evaluations), unread=unread)
+
+
+def _read_listed(folders: Sequence[str]) -> Iterator[ComparedEvaluation]:
+    if not folders:
+        raise UserError("evaluations=[] names no evaluation: give the out= of mustsee evaluate")
+    given = dict[Path, str]()
+    for folder in folders:
+        place = _local(folder).resolve()
+        if place in given:
+            raise UserError(
+                f"evaluations= names {given[place]!r} twice (as {folder!r}): leave out one"
+            )
+        given[place] = folder
+    for folder in folders:
+        yield read_evaluation(Path(folder))
+
+
+def _local(folder: str) -> Path:
+    if "://" in folder.removeprefix("file://"):
+        raise UserError(f"evaluations={folder!r}: expected a folder on this machine; copy it here")
+    place = Path(folder.removeprefix("file://"))
+    if not place.is_dir():
+        raise UserError(f"evaluations={folder!r} is not a folder (looked for {place.resolve()})")
+    return place
+
+
+def find_folders(root: Path) -> Iterator[Path]:
+    """Yield, by name, the output folders of evaluations in `root`, and of runs that have not ended
+    or whose record cannot be read. What is inside a run's folder is not searched, `root` excepted.
+    """
+
+    def search(folder: Path) -> Iterator[Path]:
+        recipe = _recipe(folder)
+        open_run = recipe is None and (folder / LEASE).is_dir()
+        if recipe in (RECIPE, UNREADABLE) or open_run:
+            yield folder
+        if folder != root and (recipe is not None or open_run):
+            return
+        for child in sorted(folder.iterdir()):
+            if child.is_dir() and child.name[0] != "." and child.name not in (LEASE, "store"):
+                yield from search(child)
+
+    return search(root)
+
+
+def _recipe(folder: Path) -> str | None:
+    """Return the recipe of a run's folder; `UNREADABLE` if its record is, None without one."""
+    try:
+        record: Any = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError):
+        return UNREADABLE
+    return str(record.get("recipe")) if isinstance(record, dict) else UNREADABLE
+
+
+def read_evaluation(folder: Path) -> ComparedEvaluation:
+    """Read the output folder of an evaluation. Raises UserError if it is none, has not ended, or
+    has a file that cannot be read.
+    """
+    run, results = (_read_json(folder, name) for name in (RECORD, RESULTS))
+    if run.get("recipe") != RECIPE:
+        raise _unfit(folder, f"it is the output of mustsee {run.get('recipe')}")
+    try:
+        names = [str(one["model"]) for one in results["results"]]
+        dataset, frames = str(results["questions"]), results["frames"]
+        shown = str(results.get("shown", ""))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _unfit(folder, f"{RESULTS} lacks {one_line_error(error)}") from error
+    for table in ("questions.parquet", "videos.parquet"):
+        if not (folder / table).exists():
+            raise _unfit(folder, f"it has no {table}")
+    try:
+        cluster = clusters_of(Tables(folder).videos("source"))
+        scored = score_evaluation(ours.open_streamed(folder).questions, cluster, names)
+    except (OSError, ValueError) as error:
+        raise _unfit(folder, one_line_error(error)) from error
+    return ComparedEvaluation(
+        folder=str(folder), dataset=dataset, shown=shown, frames=frames, **scored
+    )
+
+
+def _read_json(folder: Path, name: str) -> dict[str, Any]:
+    try:
+        record: Any = json.loads((folder / name).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        ended = "; its run has not ended" if (folder / LEASE).is_dir() else ""
+        raise _unfit(folder, f"it has no {name}{ended}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise _unfit(folder, f"{name} cannot be read: {one_line_error(error)}") from error
+    if not isinstance(record, dict):
+        raise _unfit(folder, f"{name} is not a JSON object")
+    return record
+
+
+def _unfit(folder: Path, reason: str) -> UserError:
+    return UserError(
+        f"evaluations={str(folder)!r} is not the output of mustsee evaluate: {reason}; run the "
+        "evaluation again (it reuses finished work), or leave it out"
+    )

@@ -1,0 +1,159 @@
+"""The comparison as a command: without Ray, with the numbers of the evaluations that it reads."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mustsee.errors import UserError
+from mustsee.evaluate.answers import verdict_on_failure, with_answers
+from mustsee.layouts import ours
+from mustsee.recipes.neptune import layout as neptune
+from mustsee.records import Question, Verdict
+from ray_jobs.cli.launch import CONF, build, compose
+from tests.evaluate.test_score import ask, right, wrong
+from tests.ray_jobs.runtime.test_evaluations import write_evaluation
+from tests.support.evaluation import questions
+
+
+def run(job: str, **overrides: object) -> int:
+    return build(compose(job, [f"{k}={v}" for k, v in overrides.items()]))()
+
+
+def scores(out: Path) -> dict[tuple[str, str], float]:
+    with (out / "scores.csv").open(newline="") as file:
+        return {(r["row"], r["column"]): float(r["score"]) for r in csv.DictReader(file)}
+
+
+@pytest.mark.slow  # It runs two evaluations.
+def test_evaluations_become_a_page_with_their_numbers(tmp_path: Path) -> None:
+    release, board = tmp_path / "neptune_full.json", tmp_path / "board"
+    neptune.write(questions(), release)
+    for answer in ("random", "longest"):
+        assert run("evaluate", questions=release, out=board / answer, answer=answer) == 0
+    out = tmp_path / "compared"
+    assert run("compare", evaluations=board, out=out) == 0
+    found = scores(out)
+    for answer in ("random", "longest"):
+        (result,) = json.loads((board / answer / "results.json").read_text())["results"]
+        assert found[f"guess {answer}", "all questions"] == result["weighted"]["value"]
+        for kind, group in result["types"].items():
+            assert found[f"guess {answer}", kind] == group["accuracy"]["value"]
+    assert found["random", "all questions"] == pytest.approx(0.2)
+    record = json.loads((out / "run.json").read_text())
+    assert record["recipe"] == "compare"
+    assert len(record["read"]) == 2
+    page = (out / "report" / "index.html").read_text()
+    assert "guess longest" in page
+    assert run("compare", evaluations=board, out=out) == 0
+    with pytest.raises(UserError, match="holds the tables of evaluate"):
+        run("compare", evaluations=board, out=board / "random")
+
+
+def test_no_ray_is_loaded() -> None:
+    code = "import ray_jobs.compare, sys; print({'ray', 'jax', 'torch', 'cv2'} & {*sys.modules})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=CONF.parent, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
+def test_each_benchmark_of_a_folder_has_its_table_and_a_list_is_of_one(tmp_path: Path) -> None:
+    one = write_evaluation(tmp_path / "board" / "one", [right(ask(0), "m")], "first")
+    other = write_evaluation(tmp_path / "board" / "two", [right(ask(0, "Else"), "m")], "second")
+    third = write_evaluation(tmp_path / "board" / "x", [right(ask(9), "n")], "third")
+    out = tmp_path / "out"
+    assert run("compare", evaluations=tmp_path / "board", out=out) == 0
+    record = json.loads((out / "compare.json").read_text())
+    assert [table["dataset"] for table in record["tables"]] == ["first", "third"]
+    page = (out / "report" / "index.html").read_text()
+    assert page.count('class="board"') == 2
+    assert "has other labels of 1 questions" in page
+    with pytest.raises(UserError, match="evaluate different questions"):
+        run("compare", evaluations=f"[{one},{third}]", out=out)
+    assert run("compare", evaluations=f"[{one},{other}]", out=out) == 0
+    assert not list(out.glob("pictures/*"))
+
+
+def test_changed_questions_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    write_evaluation(tmp_path / "board" / "a", [right(ask(0), "m")])
+    write_evaluation(tmp_path / "board" / "b", [right(ask(0, question="Else?"), "n")])
+    with pytest.raises(UserError, match=r"different versions of 1 of 1 questions.*text in q0"):
+        run("compare", evaluations=tmp_path / "board", out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_not_compared_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    board, base = tmp_path / "board", [ask(3 * i) for i in range(4)]
+    write_evaluation(board / "a", [right(q, "a") for q in base])
+    write_evaluation(board / "b", [wrong(q, "b") for q in base[:3]])
+    write_evaluation(board / "torn", base)
+    (board / "torn" / "results.json").write_text("{")
+    out = tmp_path / "out"
+    assert run("compare", evaluations=board, out=out) == 0
+    said = capsys.readouterr()
+    assert "1 of 4 are left out" in said.out
+    assert "b: 1 without a score (not in its evaluation, or dropped there): q9" in said.out
+    assert "torn is not in any table" in said.err
+    page = (out / "report" / "index.html").read_text()
+    for part in ("torn", "results.json cannot be read", "q9"):
+        assert part in page
+
+
+def test_evaluations_without_a_score_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = with_answers(ask(0), [verdict_on_failure("down", model="f")])
+    keyless = right(ask(3, answer_index=None), "m")
+    write_evaluation(tmp_path / "board" / "failed", [failed], "first")
+    with pytest.raises(UserError, match="no model has a score"):
+        run("compare", evaluations=tmp_path / "board", out=tmp_path / "out")
+    write_evaluation(tmp_path / "board" / "good", [right(ask(9), "m"), keyless], "second")
+    assert run("compare", evaluations=tmp_path / "board", out=tmp_path / "out") == 0
+    said = capsys.readouterr()
+    assert "failed is not in any table: no model has a score" in said.err
+    assert "1 questions have no public answer" in said.out
+    assert "no model has a score" in (tmp_path / "out" / "report" / "index.html").read_text()
+
+
+def voted(question: Question, *picks: int) -> Question:
+    votes = [
+        Verdict(filter="people_human_benchmark", model=f"rater:{n}", detail="unlimited, 3 s",
+                reply=json.dumps({"answer": pick}), correct=pick == question.answer_index)
+        for n, pick in enumerate(picks)
+    ]  # fmt: skip
+    return replace(question, verdicts=tuple(votes))
+
+
+def test_people_have_a_row_and_their_corrections_do_not_count(tmp_path: Path) -> None:
+    base = [ask(3 * i) for i in range(4)]
+    write_evaluation(tmp_path / "a", [right(q, "a") for q in base])
+    rated = [voted(base[0], 0, 0, 1), voted(base[1], 0), voted(replace(base[2], question="!"), 0)]
+    ours.write(rated, tmp_path / "rated")
+    out = tmp_path / "out"
+    given = {"evaluations": f"[{tmp_path}/a]", "out": out}
+    assert run("compare", **given, rated=tmp_path / "rated") == 0
+    assert scores(out)["human benchmark, unlimited", "all questions"] == pytest.approx(5 / 6)
+    page = (out / "report" / "index.html").read_text()
+    assert "people: human benchmark, unlimited" in page
+    assert "1 questions of" in page
+    ours.write(base, tmp_path / "unrated")
+    with pytest.raises(UserError, match="has no person's answer"):
+        run("compare", **given, rated=f"[{tmp_path}/unrated]")
+    with pytest.raises(UserError, match="rated='/nowhere'"):
+        run("compare", **given, rated="/nowhere")
+
+
+def test_a_model_shown_several_numbers_of_frames_has_its_curve(tmp_path: Path) -> None:
+    for frames in (4, 8):
+        some = [right(ask(3 * i), f"m {frames} frames") for i in range(6)]
+        write_evaluation(tmp_path / "board" / str(frames), some, frames=frames)
+    assert run("compare", evaluations=tmp_path / "board", out=tmp_path / "out") == 0
+    assert [p.name for p in (tmp_path / "out" / "pictures").iterdir()] == ["frames-0.png"]
+    assert "data:image/png" in (tmp_path / "out" / "report" / "index.html").read_text()

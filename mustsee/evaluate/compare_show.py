@@ -72,7 +72,7 @@ CHANCE, PEOPLE = "random", "people"
 APART = "*"  # mark of a rank that differs from the next one beyond noise
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}",
-    "<": "\\textless{}", ">": "\\textgreater{}", "|": "\\textbar{}", '"': "\\textquotedbl{}",
+    "<": "\\textless{}", ">": "\\textgreater{}", "|": "\\textbar{}", '"': "\\char34{}",
 }  # fmt: skip
 
 

@@ -36,6 +36,7 @@ from mustsee.evaluate.compare import (
 )
 from mustsee.evaluate.metrics import MLVU_7
 from mustsee.records import Point, Question, Verdict, Video
+from mustsee.stats import Difference
 from tests.evaluate.test_score import TYPES, ask, right, two_models, wrong
 
 
@@ -113,6 +114,23 @@ def test_ranks_that_differ_beyond_noise_are_told_from_those_that_do_not() -> Non
     assert all(pair.difference.value >= 0 for pair in table.pairs)
     assert all((pair.difference.p_holm or 0) >= pair.difference.p for pair in table.pairs)
     assert sum(pair.beyond_noise for pair in pairs.values()) == 2
+
+
+def test_p_values_are_adjusted_over_all_pairs() -> None:
+    shares = {"a": 0.62, "b": 0.5, "c": 0.5}
+    made = [evaluate(answered((s,) * 3, m, 8), m) for m, s in shares.items()]
+    made[2] = evaluate(answered((0.5,) * 3, "c", 3), "c")
+    (table,) = compare_models(made)
+    first, second, third = sorted(table.pairs, key=lambda pair: pair.difference.p)
+    p = [pair.difference.p for pair in (first, second, third)]
+    adjusted = [min(1.0, 3 * p[0]), min(1.0, max(3 * p[0], 2 * p[1]))]
+    adjusted.append(max(adjusted[1], p[2]))
+    found = [pair.difference.p_holm for pair in (first, second, third)]
+    assert found == pytest.approx(adjusted)
+    one = Difference(value=0.1, low=0.0, high=0.2, p=0.03, n=9, clusters=9, method="clustered t")
+    assert compare.Comparison(a="a", b="b", difference=one).beyond_noise
+    many = replace(one, p_holm=0.09)
+    assert not compare.Comparison(a="a", b="b", difference=many).beyond_noise
 
 
 def test_many_questions_on_few_videos_are_no_more_than_these_videos() -> None:

@@ -117,9 +117,8 @@ def test_ranks_that_differ_beyond_noise_are_told_from_those_that_do_not() -> Non
 
 
 def test_p_values_are_adjusted_over_all_pairs() -> None:
-    shares = {"a": 0.62, "b": 0.5, "c": 0.5}
-    made = [evaluate(answered((s,) * 3, m, 8), m) for m, s in shares.items()]
-    made[2] = evaluate(answered((0.5,) * 3, "c", 3), "c")
+    given = (("a", 0.62, 8), ("b", 0.5, 8), ("c", 0.5, 3))
+    made = [evaluate(answered((share,) * 3, name, seed), name) for name, share, seed in given]
     (table,) = compare_models(made)
     first, second, third = sorted(table.pairs, key=lambda pair: pair.difference.p)
     p = [pair.difference.p for pair in (first, second, third)]

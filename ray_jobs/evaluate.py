@@ -8,6 +8,7 @@ installed) beside the files of every job. See docs/evaluate.md.
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Mapping, Sequence

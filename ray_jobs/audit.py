@@ -3,8 +3,9 @@
     python -m ray_jobs.audit questions=Q out=O [videos=V answer=openai llm=openai llm.model=M]
 
 It measures how many questions guessers answer without a model, and how many a model answers from
-nothing, the transcript, one frame, shuffled frames, the evidence, and the whole video. It writes
-audit.json, audit.parquet, clean/ and the report beside the files of every job. See docs/audit.md.
+nothing, the transcript, one frame, shuffled frames, the evidence, and the whole video, and names
+doubtful keys. It writes audit.json, audit.parquet, errata.jsonl, clean/ and the report beside the
+files of every job. See docs/audit.md and docs/errata.md.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ from actors.stages.grade import GradeReplies
 from mustsee.audit import page, repeats, show, versions
 from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, unusable_reason
 from mustsee.audit.clean import write_clean
+from mustsee.audit.doubts import proposals
 from mustsee.audit.guessers import askable_questions
 from mustsee.audit.looks import looks
+from mustsee.audit.predictions import PredictedVotes, read_predicted_votes
 from mustsee.errors import NotInstalled, UserError
 from mustsee.layouts import QuestionFile, read, table
 from mustsee.layouts.columns import columns_from
+from mustsee.layouts.errata import AppliedErrata, correct_keys, write_errata
 from mustsee.media.files import content_digest
 from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
@@ -44,19 +48,53 @@ from ray_jobs.runtime.run import JobSettings
 
 
 @dataclass(frozen=True, kw_only=True)
+class AuditInputs:
+    """`source`: the questions of the file; `reading`: the same with the errata; `predicted`: votes
+    of models that answered elsewhere.
+    """
+
+    source: QuestionFile
+    reading: QuestionFile
+    errata: AppliedErrata | None
+    predicted: Sequence[PredictedVotes]
+
+    def with_own_keys(self) -> QuestionFile:
+        """The file with its own keys, and with a `drop` where errata leave a question out."""
+        pairs = zip(self.source.questions, self.reading.questions, strict=True)
+        questions = tuple(replace(q, drop=corrected.drop) for q, corrected in pairs)
+        return replace(self.source, questions=questions)
+
+    def lines(self) -> list[str]:
+        """Lines on the predictions and on the errata that were applied."""
+        lines = [each.sentence for each in self.predicted]
+        if self.errata is not None:
+            lines += self.errata.outcome.lines()
+            if self.errata.outcome.corrected:
+                lines.append("  clean/ has the file's own keys: read it with errata=, too")
+        return lines
+
+
+@dataclass(frozen=True, kw_only=True)
 class AuditJob:
-    """`also`: further models, each as the keys in which it differs from `answer.llm`."""
+    """`also`: further models, each as the keys in which it differs from `answer.llm`.
+
+    `errata`: entries to apply before the audit. `predictions`: replies of models that answered
+    elsewhere, which vote on keys.
+    """
 
     run: JobSettings
     questions: str
     videos: str | None
     format: str | None
     table: Mapping[str, Any] | None
+    errata: str | None
     limit: int | None
     seed: int
     probe: Part
     hear: Part
     answer: Part
+    predictions: Sequence[str]
+    doubt: float
     guessers_only: bool
     also: Sequence[Mapping[str, Any]]
     turns: int
@@ -72,8 +110,11 @@ class AuditJob:
     against: Sequence[str]
 
     def __call__(self) -> int:
-        reading = read(self.questions, self.format, columns_from(self.table))
+        inputs = self.inputs()
+        reading = inputs.reading
         self.check(reading)
+        if not 0 < self.doubt <= 1:
+            raise UserError(f"doubt={self.doubt!r}: must be a probability, above 0 and at most 1")
         if unknown := sorted(set(self.drops) - set(FAILS)):
             raise UserError(f"drops: {unknown} are not among {', '.join(FAILS)}")
         if len(self.benchmark_videos) > len(self.benchmarks):
@@ -98,10 +139,17 @@ class AuditJob:
                 run.stage("grade", self.grade)
 
             def files(folder: Path, tables: Tables) -> list[RenderableType]:
-                result = self.audit_table(tables, reading, battery, others, embed)
-                return self.report(folder, result, tables, reading, earlier)
+                result = self.audit_table(tables, inputs, battery, others, embed)
+                return self.report(folder, result, tables, inputs, earlier)
 
             return run.publish(files=files, page=page.write, measures=True)
+
+    def inputs(self) -> AuditInputs:
+        """Read the questions, errata and predictions. Raises UserError."""
+        source = read(self.questions, self.format, columns_from(self.table))
+        reading, errata = correct_keys(source, self.errata)
+        predicted = read_predicted_votes(self.predictions, reading.questions)
+        return AuditInputs(source=source, reading=reading, errata=errata, predicted=predicted)
 
     def check(self, reading: QuestionFile) -> None:
         """Raise UserError where none of the questions can be audited."""
@@ -159,7 +207,7 @@ class AuditJob:
     def audit_table(
         self,
         tables: Tables,
-        reading: QuestionFile,
+        inputs: AuditInputs,
         battery: Battery,
         others: Mapping[str, QuestionFile],
         embed: repeats.Embed | None,
@@ -171,8 +219,11 @@ class AuditJob:
             videos,
             [put.condition_run for put in battery.puts],
             self.find_repeats(kept, videos, others, embed),
-            broken=reading.unusable_reasons,
+            broken=inputs.reading.unusable_reasons,
             drops=self.drops,
+            predictions={each.model: each.votes for each in inputs.predicted},
+            confirmed=inputs.errata.confirmed_by_people if inputs.errata else (),
+            doubt=self.doubt,
             seed=self.seed,
         )
 
@@ -230,10 +281,11 @@ class AuditJob:
         folder: Path,
         result: Audit,
         tables: Tables,
-        reading: QuestionFile,
+        inputs: AuditInputs,
         earlier: Sequence[versions.AuditVersion],
     ) -> list[RenderableType]:
         """Write the results and return the last lines of the summary."""
+        reading = inputs.reading
         compared = [versions.compare(result, tables, old) for old in earlier]
         description = {
             "dataset": self.questions,
@@ -241,12 +293,17 @@ class AuditJob:
             "seed": self.seed,
             "findings": [f.plain() for f in reading.findings],
             "against": [asdict(c) for c in compared],
+            "errata": inputs.errata.outcome.plain() if inputs.errata else None,
+            "key_lines": inputs.lines(),
         }
         show.write(folder, result, description, self.seed)
+        lines = [*inputs.lines(), *propose(folder, result, reading)]
         write_clean(
-            folder / "clean", reading, result, Path(self.questions), columns_from(self.table)
-        )
+            folder / "clean", inputs.with_own_keys(), result, Path(self.questions),
+            columns_from(self.table),
+        )  # fmt: skip
         return [
+            *([Text("\n".join(lines))] if lines else []),
             *([show.findings(reading.findings)] if reading.findings else []),
             Text(show.count_sentence(result)),
             show.battery(result.battery),
@@ -259,6 +316,15 @@ class AuditJob:
             show.drop_reasons_table(result),
             *map(versions.table, compared),
         ]
+
+
+def propose(folder: Path, result: Audit, reading: QuestionFile) -> list[str]:
+    """Write the doubtful keys as proposals, and return a line on them; none without votes."""
+    if not result.keys_tested:
+        return []
+    entries = proposals(reading.questions, result.suspects)
+    write_errata(entries, folder / "errata.jsonl")
+    return [f"errata.jsonl: {len(entries)} keys in doubt, proposals for rate form=errata"]
 
 
 if __name__ == "__main__":

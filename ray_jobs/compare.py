@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from mustsee.evaluate.compare import (
     ComparedEvaluation,
     ComparisonTable,
     PeopleScores,
+    RankedModel,
     compare_models,
 )
 from mustsee.evaluate.compare_sets import (
@@ -39,6 +40,7 @@ from mustsee.evaluate.compare_sets import (
 )
 from mustsee.evaluate.drawing import save_chart
 from mustsee.layouts import read
+from mustsee.layouts.errata import ErrataOutcome, read_errata
 from mustsee.raters.people_scores import score_people
 from mustsee.records import Question
 from mustsee.run import outputs
@@ -58,15 +60,23 @@ class Compare:
     evaluations: str | Sequence[str]
     out: str
     rated: str | Sequence[str] = ()
+    errata: str | None = None
     seed: int = 0
     overwrite: bool = False
 
     def __call__(self) -> int:
         if not self.overwrite:
             outputs.check_not_another_recipes(self.out, RECIPE)
-        found = read_evaluations(self.evaluations)
+        errata = None if self.errata is None else read_errata(self.errata)
+        found = read_evaluations(self.evaluations, errata)
         unread = dict(found.unread)
         tables = list(self.compare(found, unread))
+        if errata is not None:
+            given = read_evaluations(self.evaluations)
+            before = list(self.compare(given, {}))
+            outcome = errata.outcome({k: q for one in given.evaluations
+                                      for k, q in one.questions.items()}.values())  # fmt: skip
+            tables = [note_changes(table, before, outcome) for table in tables]
         if not tables:
             raise UserError(
                 f"evaluations={self.evaluations!r}: no model has a score: every call failed, or no "
@@ -135,9 +145,36 @@ class Compare:
         page = compare_page.render(tables, charts, unread, environment())
         (folder / "report").mkdir()
         (folder / "report" / "index.html").write_text(page, encoding="utf-8")
-        config = {"evaluations": self.evaluations, "rated": list(self._rated), "seed": self.seed}
+        config = {"evaluations": self.evaluations, "rated": list(self._rated), "errata": self.errata}
+        config |= {"seed": self.seed}
         read_folders = [one.folder for one in found.evaluations]
         return {"recipe": RECIPE, "config": config, "read": read_folders, "versions": versions()}
+
+
+def note_changes(
+    table: ComparisonTable, before: Sequence[ComparisonTable], outcome: ErrataOutcome
+) -> ComparisonTable:
+    """Return a table with sentences on what errata did, and on the score and rank that each model
+    had `before`.
+    """
+    notes = outcome.lines()
+    for old in before:
+        if (old.dataset, old.measure) != (table.dataset, table.measure):
+            continue
+        rows = {(row.name, row.folder): row for row in old.rows}
+        for row in table.rows:
+            was, value = rows.get((row.name, row.folder)), score_text(row, table)
+            said = "no score" if was is None else score_text(was, old)
+            ranks = "-" if was is None else str(was.rank)
+            ranks += f" to {row.rank}" if ranks != str(row.rank) else ""
+            notes.append(f"{row.name}: {said} before the errata, {value} after; rank {ranks}")
+    return replace(table, notes=(*table.notes, *notes))
+
+
+def score_text(row: RankedModel, table: ComparisonTable) -> str:
+    """The score of a model on all questions of a table."""
+    first, *_ = row.estimates
+    return compare_show.number(None if first is None else first.value, table.measure)
 
 
 def draw_charts(folder: Path, tables: Sequence[ComparisonTable]) -> dict[int, bytes]:

@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from mustsee.evaluate.thresholds import accuracy_by_threshold, draw_thresholds
 from mustsee.judge.points import counted_points
 from mustsee.layouts import QuestionFile, read
 from mustsee.layouts.columns import columns_from
+from mustsee.layouts.errata import AppliedErrata, correct_keys
 from mustsee.layouts.reading import first
 from mustsee.records import Question
 from mustsee.run.tables import Tables
@@ -53,6 +54,7 @@ class Evaluate:
     videos: str | None
     format: str | None
     table: Mapping[str, Any] | None
+    errata: str | None
     limit: int | None
     seed: int
     probe: Part
@@ -66,7 +68,8 @@ class Evaluate:
     def __call__(self) -> int:
         open_metrics = resolve_metrics(self.metrics)
         choice_metrics = resolve_metrics(self.choice_metrics)
-        reading = read(self.questions, self.format, columns_from(self.table))
+        source = read(self.questions, self.format, columns_from(self.table))
+        reading, errata = correct_keys(source, self.errata)
         if isinstance(self.answer, AnswerLlm):
             kinds = {q.question_type in SCALES for q in reading if not q.options}
             judged = self.answer.open_ended or False in kinds
@@ -94,7 +97,14 @@ class Evaluate:
             scores: dict[str, Any] = {}
             return run.publish(
                 files=lambda folder, tables: self.report(
-                    folder, tables, reading, open_metrics, choice_metrics, scores, probes
+                    folder,
+                    tables,
+                    reading,
+                    open_metrics,
+                    choice_metrics,
+                    scores,
+                    probes,
+                    errata,
                 ),
                 extra=lambda _: {"scores": scores},
                 measures=True,
@@ -109,9 +119,10 @@ class Evaluate:
         choice_metrics: Mapping[str, OpenMetric],
         scores: dict[str, Any],
         probes: Sequence[EvaluatedProbe],
+        errata: AppliedErrata | None,
     ) -> list[RenderableType]:
         """Score the replies and write the results, and set the `scores` of the page; returns the
-        last lines of the summary.
+        last lines of the summary. `errata`: those applied, and the questions before them.
         """
         videos = list(tables.videos())
         mine = list(tables.questions())
@@ -127,6 +138,8 @@ class Evaluate:
         models = list(dict.fromkeys(a.model for q in mine for a in answers(q)))
         thresholds = accuracy_by_threshold(mine, models, score.clusters_of(videos))
         scores |= score_show.for_page(results)
+        if errata is not None:
+            scores["errata"] = errata.outcome.lines()
         description = {
             "questions": self.questions,
             "layout": reading.layout,
@@ -136,6 +149,7 @@ class Evaluate:
             "findings": [f.plain() for f in reading.findings],
             "thresholds": [schemas.dump(row) for row in thresholds],
             "server_probes": [probe.write(folder) for probe in probes],
+            "errata": errata and errata.outcome.plain(),
         }
         score_show.write(folder, results, mine, about=description)
         self.write_prompts(folder, mine)
@@ -149,6 +163,8 @@ class Evaluate:
         if reading.findings:
             lines.append(f"{len(reading.findings)} problems in the questions: see results.json")
         heads = score_show.labels(results)
+        if errata is not None:
+            lines.append(Text("\n".join(errata.outcome.lines())))
         headline = Text("\n".join(score_show.headline(results)))
         return [*lines, score_show.table(results, heads), *score_show.legend(heads), headline]
 

@@ -25,6 +25,7 @@ from mustsee.errors import UserError, secret
 from mustsee.facts.deep import CHOICE_SUBSET, OPEN_SUBSET
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
+from mustsee.layouts.errata import read_errata
 from mustsee.layouts.export_folder import LIST, UNPLACED, name_some, place_export
 from mustsee.layouts.reading import Questions, Rereadable, kept_questions
 from mustsee.raters import modalities
@@ -61,6 +62,7 @@ class ExportCounts:
 @dataclass(frozen=True, kw_only=True)
 class Export:
     """`layout`: a layout's writer (questions, folder, videos); returns a line on the video files.
+    `errata`: a file of corrections, applied before the subset is taken.
 
     `modalities`: a table of raters' marks (question_id, rater, needs), from which Neptune's subset
     `mmh` is made. `push`: id of the dataset to create on a hub, `private` by default.
@@ -72,6 +74,7 @@ class Export:
     subset: str
     layout: Callable[..., str | None]
     table: Mapping[str, Any] | None = None
+    errata: str | None = None
     modalities: str | None = None
     push: str | None = None
     private: bool = True
@@ -81,6 +84,10 @@ class Export:
             raise UserError(f"push={self.push!r}: must be ORG/NAME")
         source = open_streamed(self.questions, self.format, columns_from(self.table))
         questions, counts = source.questions, ExportCounts()
+        outcome = None
+        if self.errata is not None:
+            errata = read_errata(self.errata)
+            outcome, questions = errata.outcome(questions), errata.correct_questions(questions)
         if self.modalities is not None:
             marks = modalities.from_table(read_table(self.modalities))
             questions = modalities.human(list(questions), marks)
@@ -94,6 +101,8 @@ class Export:
             if self.push is not None:
                 address = self._push(self.push, Path(self._local_out() or folder), foreign)
                 Console().print(f"pushed to {address}", soft_wrap=True)
+        for line in outcome.lines() if outcome is not None else ():
+            Console().print(line, soft_wrap=True, markup=False, highlight=False)
         for problem, count in Counter(f.what for f in source.findings).most_common():
             Console().print(Text(printable(f"  problem in the input: {problem} ({count})")))
         return 0

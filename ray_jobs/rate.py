@@ -22,6 +22,7 @@ from mustsee.errors import UserError
 from mustsee.layouts import ours
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
+from mustsee.layouts.errata import name_ids
 from mustsee.raters.ballots import RatedItem, hash_token
 from mustsee.raters.form import RatingForm
 from mustsee.raters.rating_run import RatingRun, check_share, count_questions
@@ -55,6 +56,7 @@ class RateJob:
     training: str | None
     trained: float
     spans: bool
+    errata: str | None
     lease_minutes: float
     file: str | None
     host: str
@@ -67,7 +69,7 @@ class RateJob:
             folder_setting=self.folder, votes=self.votes, raters=self.raters, names=self.names,
             seniors=self.seniors, renew=self.renew, days=self.days, sample=self.sample,
             seed=self.seed, wanted=self.wanted, training_source=self.training, spans=self.spans,
-            lease_minutes=self.lease_minutes,
+            lease_minutes=self.lease_minutes, errata_source=self.errata,
         )  # fmt: skip
         rating.check()
         check_share("trained", self.trained)
@@ -114,6 +116,11 @@ class RateJob:
             key = os.environ.get("MUSTSEE_RATE_KEY") or secrets.token_urlsafe(24)
             app = create_app(self._desk(rating, rated, key))
             address = f"http://{self.host}:{listening.getsockname()[1]}"
+            if lacking := rating.lacking_proposals:
+                print(
+                    f"{rating.proposals.path}: {len(lacking)} of its proposals are on no kept "
+                    f"question of {self.questions}, or contradict each other: {name_ids(lacking)}"
+                )
             for line in rating.invite(address):
                 print(line)
             if "MUSTSEE_RATE_KEY" not in os.environ:
@@ -135,6 +142,7 @@ class RateJob:
             videos=rating.video_by_id,
             served=ServedVideos(rating.video_by_id.values(), rating.folder / "clips"),
             training=rating.training,
+            doubts=rating.doubts,
         )
         return RatingDesk(
             tasks=tasks,
@@ -149,6 +157,7 @@ class RateJob:
 def stopped_message(rating: RatingRun) -> str:
     """The line that is printed when the page is no longer served."""
     target = "annotations.jsonl" if rating.form.videos else "the questions"
+    target = "errata.jsonl" if rating.form.errata else target
     return (
         f"stopped; the votes are kept in {rating.vote_store}. The same command serves the page "
         f"again under the same links; do=write writes the votes into {target}"

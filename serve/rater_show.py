@@ -18,7 +18,9 @@ TRANSCRIPT_MARGIN_S = 60.0  # seconds of transcript before and after the evidenc
 
 @dataclass(frozen=True, kw_only=True)
 class Tasks:
-    """The items to rate, with everything that pages show of them."""
+    """The items to rate, with everything that pages show of them. `doubts`: what speaks against the
+    key, by question id.
+    """
 
     form: RatingForm
     items: Mapping[str, RatedItem]
@@ -26,6 +28,7 @@ class Tasks:
     videos: Mapping[str, Video]
     served: ServedVideos
     training: Mapping[str, Training] = field(default_factory=dict[str, Training])
+    doubts: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def question(self, item: str) -> Question:
         return self.questions[self.items[item].question_id]
@@ -77,7 +80,8 @@ class Tasks:
             "asked": question.question if "question" in step.shows else "",
             "options": self._options(item) if "options" in step.shows and not asks_option else [],
             "right": question.answer_index if "answer" in step.shows else None,
-            "answer": _answer(question) if "answer" in step.shows else None,
+            "answer": _answer(question, asks_option) if "answer" in step.shows else None,
+            "doubt": self.doubts.get(question.question_id) if "doubt" in step.shows else None,
             "reply": question.rationale or "" if "reply" in step.shows else None,
             "fields": [(f, given.get(f.name, f.initial_text(question))) for f in fields],
             "choices": self._options(item),
@@ -153,8 +157,10 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:04.1f}" if hours else f"{minutes}:{rest:04.1f}"
 
 
-def _answer(question: Question) -> str | None:
-    """The answer as text; None if an option is marked as the answer."""
-    if question.answer_index is not None and question.options:
+def _answer(question: Question, asks_option: bool) -> str | None:
+    """The answer as text; None if an option is marked as the answer, which is not the case where
+    people choose one.
+    """
+    if question.answer_index is not None and question.options and not asks_option:
         return None
     return part(question, "answer")

@@ -10,6 +10,14 @@ from typing import Any
 
 from mustsee.audit import guessers
 from mustsee.audit.battery import SHORTCUTS, ConditionResult, ConditionRun, Replies, adjust, battery
+from mustsee.audit.doubts import (
+    MIN_DOUBT,
+    WATCHED,
+    SuspectQuestion,
+    Votes,
+    collect_votes,
+    find_suspects,
+)
 from mustsee.audit.figures import AnswererFigures, Ratio, figures, groups, length_of, ratio
 from mustsee.audit.measured import UnmeasuredCondition, find_unmeasured, find_untested
 from mustsee.audit.repeats import RepeatedPair, SharedVideo
@@ -29,22 +37,6 @@ FAILS: Mapping[str, str] = {  # reason to leave a question out of clean/ -> its 
     "broken": "it is unusable (see the findings in the file)",
     "balance": "left out until a simple guesser is at chance in its type",
 }
-WATCHED = ("evidence", "whole", "frames")  # conditions in which a right model agrees with the key
-
-
-@dataclass(frozen=True, kw_only=True)
-class SuspectQuestion:
-    """A question whose key looks wrong.
-
-    `models`: number of answerers that name one other option (`named`) in every rotation under
-    `conditions`. None of them names the key.
-    """
-
-    question: str
-    key: str
-    named: str
-    models: int
-    conditions: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +76,7 @@ class Audit:
     `questions`: number of multiple-choice questions with a known answer. `left_out`: reason ->
     number of other questions; `unusable`: ids of those that are not in the clean dataset. `any`:
     the shortcut ratio over all answerers together. `asked`: the runs that were measured;
-    `unmeasured`: the others.
+    `unmeasured`: the others. `voters`: who saw the video and voted on keys.
     """
 
     questions: int
@@ -101,6 +93,7 @@ class Audit:
     duplicates: tuple[RepeatedPair, ...]
     overlap: tuple[RepeatedPair, ...]
     shared_videos: tuple[SharedVideo, ...]
+    voters: tuple[str, ...]
     suspects: tuple[SuspectQuestion, ...]
     items: tuple[AuditedQuestion, ...] = field(repr=False)
 
@@ -133,7 +126,7 @@ class Audit:
     @property
     def keys_tested(self) -> bool:
         """Whether any answerer saw the video, without which no key can be doubted."""
-        return any(a.condition in WATCHED for a in self.asked)
+        return bool(self.voters) or any(a.condition in WATCHED for a in self.asked)
 
     @property
     def alarms(self) -> list[ConditionResult]:
@@ -183,12 +176,17 @@ def audit(
     *,
     broken: Mapping[str, str] | None = None,
     drops: Collection[str] = tuple(FAILS),
+    predictions: Votes | None = None,
+    doubt: float = MIN_DOUBT,
+    confirmed: Collection[str] = (),
     seed: int = 0,
 ) -> Audit:
     """Audit `questions`, which hold their replies.
 
     `runs`: the runs that the replies are from. `broken`: question id -> why it is unusable.
-    `drops`: the reasons of `FAILS` that leave a question out of the clean dataset.
+    `drops`: the reasons of `FAILS` that leave a question out of the clean dataset. `predictions`:
+    votes of replies from files; `doubt`: lowest probability of a wrong key (`find_suspects`);
+    `confirmed`: ids of questions whose key a person has confirmed, which are no suspects.
     """
     askable, broken = guessers.askable_questions(questions), broken or {}
     audited = {q.question_id for q in askable}
@@ -203,7 +201,12 @@ def audit(
     by_length = groups(askable, length_of(videos))
     types = _groups(by_type, replies, runs, clusters, hits, len(askable))
     lengths = _groups(by_length, replies, runs, clusters, hits, len(askable))
-    suspects = [s for q in askable if (s := find_suspect(q, replies, runs)) is not None]
+    votes = collect_votes(askable, replies, runs, predictions)
+    suspects = [
+        suspect
+        for suspect in find_suspects(askable, replies, runs, votes, doubt)
+        if suspect.question not in confirmed
+    ]
     beating = _beating_chance(results, types)
     right_guessers = _right_guessers(askable, hits, beating)
     ids_by_reason = _ids_by_reason(suspects, repeated, broken)
@@ -227,6 +230,7 @@ def audit(
         duplicates=tuple(repeated.duplicates),
         overlap=tuple(repeated.overlap),
         shared_videos=tuple(repeated.shared_videos),
+        voters=tuple(votes),
         suspects=tuple(suspects),
         items=tuple(items),
     )
@@ -257,32 +261,6 @@ def _groups(
         )
         for name, group in members.items()
     ]
-
-
-def find_suspect(
-    question: Question, replies: Replies, runs: Sequence[ConditionRun]
-) -> SuspectQuestion | None:
-    """Return the question as suspect if the runs that saw the video agree on another option."""
-    answered = [a for a in runs if a.condition in WATCHED and replies.answered_replies(question, a)]
-    best = min((WATCHED.index(a.condition) for a in answered), default=None)
-    if best is None:
-        return None
-    named = {a: replies.find_steady_option(question, a) for a in answered}
-    nearest = {o for a, o in named.items() if WATCHED.index(a.condition) == best}
-    options = {o for o in named.values() if o is not None}
-    if len(nearest) != 1 or len(options) != 1 or None in nearest:
-        return None
-    (option,) = options
-    if option == question.answer_index:
-        return None
-    agreeing = [a for a, o in named.items() if o == option]
-    return SuspectQuestion(
-        question=question.question_id,
-        key=question.options[question.answer_index or 0],
-        named=question.options[option],
-        models=len({a.answerer for a in agreeing}),
-        conditions=tuple(dict.fromkeys(a.condition for a in agreeing)),
-    )
 
 
 def unusable_reason(question: Question) -> str:

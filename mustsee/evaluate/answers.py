@@ -188,3 +188,18 @@ def grades_of(question: Question, model: str) -> list[dict[str, Any]]:
 def mean_of(values: Sequence[float]) -> float:
     """Return the mean; 0 for an empty sequence."""
     return sum(values) / len(values) if values else 0.0
+
+
+def mark_replies(question: Question) -> Question:
+    """Return the question with its parsed multiple-choice replies marked by its key as it is."""
+    if question.answer_index is None or not question.options:
+        return question
+    key = LETTERS[question.answer_index]
+    letters = iter([a.letter for a in answers(question)])
+
+    def mark(verdict: Verdict) -> Verdict:
+        if verdict.filter != FILTER or (letter := next(letters)) is None:
+            return verdict
+        return replace(verdict, correct=letter == key)
+
+    return replace(question, verdicts=tuple(map(mark, question.verdicts)))

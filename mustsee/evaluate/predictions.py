@@ -22,13 +22,17 @@ REPLIES = (
 )  # fmt: skip
 
 
-def read_predictions(path: str, id: str | None = None, reply: str | None = None) -> dict[str, str]:
-    """Return the replies by question id. `id`, `reply`: columns; None: found by their names. Raises
-    UserError for another kind of file, a column that is not there, and an id that comes twice.
+def read_predictions(
+    path: str, id: str | None = None, reply: str | None = None, *, key: str = "answer.path"
+) -> dict[str, str]:
+    """Return the replies by question id. `id`, `reply`: columns; None: found by their names. `key`:
+    names the setting in messages. Raises UserError for another kind of file, a column that is not
+    there, and an id that comes twice.
     """
-    rows = _read_object(path) if suffix_of(path) == "json" else _read_rows(path)
-    id = id or _find_column("id", IDS, rows, path)
-    reply = reply or _find_column("reply", REPLIES, rows, path)
+    given = f"{key}={path!r}"
+    rows = _read_object(path, given) if suffix_of(path) == "json" else _read_rows(path, given)
+    id = id or _find_column("id", IDS, rows, given)
+    reply = reply or _find_column("reply", REPLIES, rows, given)
     replies: dict[str, str] = {}
     for number, row in enumerate(rows, 1):
         for name in (id, reply):
@@ -44,34 +48,35 @@ def read_predictions(path: str, id: str | None = None, reply: str | None = None)
     return replies
 
 
-def _read_rows(path: str) -> list[dict[str, Any]]:
+def _read_rows(path: str, given: str) -> list[dict[str, Any]]:
     if suffix_of(path) not in TABLES:
-        raise UserError(f"answer.path={path!r}: expected .json, .{', .'.join(sorted(TABLES))}")
+        raise UserError(f"{given}: expected .json, .{', .'.join(sorted(TABLES))}")
     return read_table(path)
 
 
-def _read_object(path: str) -> list[dict[str, Any]]:
+def _read_object(path: str, given: str) -> list[dict[str, Any]]:
     """Return the rows of a JSON file: a list of objects, or one object of replies by id."""
     try:
         value = parse_json(Path(path).read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise UserError(f"answer.path={path!r}: {one_line_error(error)}") from error
+        raise UserError(f"{given}: {one_line_error(error)}") from error
     if isinstance(value, Mapping):
         return [{IDS[0]: key, REPLIES[0]: text} for key, text in value.items()]
     if isinstance(value, list) and all(isinstance(row, dict) for row in value):
         return value
-    raise UserError(f"answer.path={path!r}: expected an object of replies by id, or a list of rows")
+    raise UserError(f"{given}: expected an object of replies by id, or a list of rows")
 
 
 def _find_column(
-    key: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]], path: str
+    content: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]], given: str
 ) -> str:
     columns = list(dict.fromkeys(name for row in rows[:100] for name in row))
     found = [name for name in names if name in columns]
     if not found:
         listed = ", ".join(columns) or "none"
+        setting = f"set answer.{content}= to" if given.startswith("answer.") else "rename"
         raise UserError(
-            f"answer.path={path!r}: set answer.{key}= to the column with the {key}; columns: "
+            f"{given}: {setting} the column with the {content} ({', '.join(names)}); columns: "
             f"{listed}"
         )
     return found[0]

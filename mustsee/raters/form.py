@@ -22,7 +22,7 @@ MAX_SPANS = 60  # spans in one answer
 Kind = Literal["pick", "ticks", "option", "text", "lines", "spans"]
 Part = Literal["question", "answer", "decoys", "scoring_points", "evidence"]
 PAGE_ELEMENTS = ("video", "question", "options", "answer", "evidence", "transcript")
-HIDDEN_ELEMENTS = ("votes", "reply")  # shown only where a step lists them
+HIDDEN_ELEMENTS = ("votes", "reply", "doubt")  # shown only where a step lists them
 Answers = Mapping[str, Any]
 ANY_ANSWER = "*"  # value in a `Check` that any answer matches
 
@@ -215,7 +215,8 @@ class Check:
 
 
 def _matches(answers: Answers, name: str, value: str) -> bool:
-    return bool(answers.get(name)) if value == ANY_ANSWER else answers.get(name) == value
+    given = answers.get(name)
+    return given not in (None, "", []) if value == ANY_ANSWER else given == value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,8 +224,8 @@ class FormStep:
     """A page of a round.
 
     `shows` lists the elements shown: those of `PAGE_ELEMENTS`; `votes`, the votes of the previous
-    round; and `reply`, a model's written answer. Answers are final once the next step is shown.
-    `note` is the instruction.
+    round; `reply`, a model's written answer; and `doubt`, what speaks against the key. Answers are
+    final once the next step is shown. `note` is the instruction.
     """
 
     fields: tuple[FormField, ...] = ()
@@ -316,6 +317,7 @@ class RatingForm:
     - `dealt`: items are assigned to raters in advance, a question to another rater in each round
     - `videos`: the rounds are tasks on videos, in which raters write questions
     - `replies`: raters judge models' written answers; by their points where `points` is true
+    - `errata`: raters decide on the doubtful keys of a file; the votes become such a file
     - `draws`: numbers of videos and of questions on them that each rater gets, drawn at random
     """
 
@@ -333,11 +335,14 @@ class RatingForm:
     videos: bool = False
     replies: bool = False
     points: bool = False
+    errata: bool = False
     draws: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if self.rule not in ("majority", "unanimous", "strictest"):
             raise UserError(f"form.rule={self.rule!r}: choose majority, unanimous or strictest")
+        if self.errata and not any(f.name == "verdict" for r in self.rounds for f in r.fields):
+            raise UserError(f"form {self.name!r}: errata=true needs a field named verdict")
         for number, round_ in enumerate(self.rounds):
             names = [f.name for f in round_.fields]
             where = f"form {self.name!r}, round {round_.name!r}"

@@ -13,12 +13,14 @@ from functools import cached_property
 from pathlib import Path
 
 from mustsee.errors import UserError
+from mustsee.layouts.errata import Errata, read_errata
 from mustsee.parquet import check_digests
 from mustsee.raters import replies, training, videos
 from mustsee.raters.ballots import TRAINING, Ballots, CastVote, RatedItem
 from mustsee.raters.box import display_name
 from mustsee.raters.correctness import sample
 from mustsee.raters.deal import items, needed_raters
+from mustsee.raters.errata import describe_doubts, doubted_questions
 from mustsee.raters.form import RatingForm
 from mustsee.raters.kept import complete_replacement
 from mustsee.raters.results import RatingResults, results
@@ -54,6 +56,7 @@ class RatingRun:
     training_source: str | None
     spans: bool
     lease_minutes: float
+    errata_source: str | None = None
 
     @property
     def run_folder(self) -> Path:
@@ -81,7 +84,7 @@ class RatingRun:
     @cached_property
     def question_by_id(self) -> Mapping[str, Question]:
         """The questions; of a form on videos, one task for each round and video; of one on replies,
-        one for each written answer.
+        one for each written answer; of one on errata, the doubted ones.
         """
         if self.form.replies:
             tasks = replies.tasks(Tables(self.run_folder).questions(), by_points=self.form.points)
@@ -89,7 +92,28 @@ class RatingRun:
         if self.form.videos:
             tasks = videos.tasks(self.form, self.video_by_id.values())
             return {task.question_id: task for task in tasks}
-        return {q.question_id: q for q in Tables(self.run_folder).questions()}
+        questions = list(Tables(self.run_folder).questions())
+        if self.form.errata:
+            questions = doubted_questions(questions, self.proposals)
+        return {q.question_id: q for q in questions}
+
+    @cached_property
+    def proposals(self) -> Errata:
+        """The proposals of a form on errata."""
+        return read_errata(self.errata_source or self.run_folder / "errata.jsonl")
+
+    @property
+    def lacking_proposals(self) -> list[str]:
+        """The ids of proposals on no question that people can be shown."""
+        if not self.form.errata:
+            return []
+        ids = (*self.proposals.entries, *self.proposals.contradictory)
+        return [name for name in ids if name not in self.question_by_id]
+
+    @property
+    def doubts(self) -> Mapping[str, str]:
+        """Question id -> what speaks against its key."""
+        return describe_doubts(self.proposals) if self.form.errata else {}
 
     @cached_property
     def video_by_id(self) -> Mapping[str, Video]:
@@ -148,6 +172,7 @@ class RatingRun:
         if self.sample is not None and self.sample < 1:
             raise UserError(f"sample={self.sample!r}: must be at least 1")
         check_share("wanted", self.wanted)
+        self._check_errata()
         for key, count, people in zip(
             ("names", "seniors"), self._needed, (self.people, self.senior_names), strict=True
         ):
@@ -160,6 +185,21 @@ class RatingRun:
         if unknown := set(self.renew) - {*self.people, *self.senior_names}:
             raise UserError(f"renew={sorted(unknown)!r}: not among names= and seniors=")
         check_writable("folder", str(self.folder))
+
+    def _check_errata(self) -> None:
+        """Raise UserError for a form on errata without proposals, or proposals without the form."""
+        if self.errata_source is not None and not self.form.errata:
+            raise UserError(f"errata={self.errata_source!r} is for form=errata")
+        if not self.form.errata:
+            return
+        path = Path(self.errata_source or self.run_folder / "errata.jsonl")
+        if not path.exists():
+            raise UserError(
+                f"form={self.form.name}: there are no proposals in {str(path)!r}: give the output "
+                "folder of an audit with models as questions=, or its errata.jsonl as errata="
+            )
+        if not path.read_text(encoding="utf-8-sig").strip():
+            raise UserError(f"{str(path)!r} is empty: the audit doubts no key, nothing to decide")
 
     def check_videos(self) -> None:
         """Raise UserError where a drawn question lacks its video or the evidence to show."""

@@ -114,7 +114,8 @@ def results(
             field_result = _field_agreement(field, list(cast_in_round.values()), videos)
             if field_result.units:
                 fields[f"{round_.name}.{field.name}"] = field_result
-            if field.kind == "option" and (share := _share_right(field, cast_in_round, questions)):
+            answers_it = field.kind == "option" and field.needed  # else it says which one is right
+            if answers_it and (share := _share_right(field, cast_in_round, questions)):
                 answered[f"{round_.name}.{field.name}"] = share
                 by_type[f"{round_.name}.{field.name}"] = _shares_by_type(
                     field, cast_in_round, questions

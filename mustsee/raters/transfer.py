@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mustsee.errors import UserError
-from mustsee.raters import exchange, label_studio, replies, videos
+from mustsee.layouts.errata import write_errata
+from mustsee.raters import errata, exchange, label_studio, replies, videos
 from mustsee.raters.kept import record_results, replace_table
 from mustsee.raters.rating_run import RatingRun
 from mustsee.raters.results import summary_lines
@@ -22,7 +23,8 @@ from mustsee.text import printable
 
 def write_votes(rating: RatingRun) -> Iterator[str]:
     """Write the votes into `questions.parquet` and `run.json`, or into `annotations.jsonl` for a
-    form on videos, or into `equivalence.jsonl` or `points.jsonl` for one on replies. The old table
+    form on videos, `equivalence.jsonl` or `points.jsonl` for one on replies, and `errata.jsonl` for
+    one on errata. The old table
     of questions is kept under a number.
     """
     rated, votes = rating.rated_items(), rating.ballots.votes()
@@ -43,6 +45,13 @@ def write_votes(rating: RatingRun) -> Iterator[str]:
             else "for ray_jobs.judge_calibrate bem=[...] held_out=1"
         )
         yield f"{path}: {len(rows)} ratings, {use}"
+        yield from summary_lines(rating.results(rated))
+        return
+    if rating.form.errata:
+        decided = errata.decided_keys(rating.form, rating.question_by_id, rated, votes)
+        path = rating.folder / "errata.jsonl"
+        write_errata(decided.entries, path)
+        yield f"{path}: {decided.sentence}; for errata= of evaluate, export and audit"
         yield from summary_lines(rating.results(rated))
         return
     questions = apply_votes(rating.form, list(rating.question_by_id.values()), rated, votes)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.evaluate.answers import mark_replies
 from mustsee.evaluate.compare import ComparedEvaluation, score_evaluation
 from mustsee.evaluate.score import clusters_of
 from mustsee.layouts import ours
+from mustsee.layouts.errata import Errata
+from mustsee.records import Question
 from mustsee.run.lease import FOLDER as LEASE
 from mustsee.run.tables import Tables
 from mustsee.tables import one_line_error
@@ -29,18 +32,21 @@ class FoundEvaluations:
     unread: Mapping[str, str]
 
 
-def read_evaluations(source: str | Sequence[str]) -> FoundEvaluations:
-    """Read the evaluations of a list, or all in one folder.
+def read_evaluations(
+    source: str | Sequence[str], errata: Errata | None = None
+) -> FoundEvaluations:
+    """Read the evaluations of a list, or all in one folder. `errata`: correct the questions, and mark
+    the replies by the corrected keys.
 
     Raises UserError for a folder of a list that cannot be read, for one that comes twice, and for a
     folder without evaluations. In one folder, those that cannot be read are `unread`.
     """
     if not isinstance(source, str):
-        return FoundEvaluations(evaluations=tuple(_read_listed(source)), unread={})
+        return FoundEvaluations(evaluations=tuple(_read_listed(source, errata)), unread={})
     root, evaluations, unread = _local(source), list[ComparedEvaluation](), dict[str, str]()
     for folder in find_folders(root):
         try:
-            evaluations.append(read_evaluation(folder))
+            evaluations.append(read_evaluation(folder, errata))
         except UserError as error:
             unread[str(folder)] = str(error)
     if not evaluations:
@@ -52,7 +58,9 @@ def read_evaluations(source: str | Sequence[str]) -> FoundEvaluations:
     return FoundEvaluations(evaluations=tuple(evaluations), unread=unread)
 
 
-def _read_listed(folders: Sequence[str]) -> Iterator[ComparedEvaluation]:
+def _read_listed(
+    folders: Sequence[str], errata: Errata | None
+) -> Iterator[ComparedEvaluation]:
     if not folders:
         raise UserError("evaluations=[] names no evaluation: give the out= of mustsee evaluate")
     given = dict[Path, str]()
@@ -64,7 +72,7 @@ def _read_listed(folders: Sequence[str]) -> Iterator[ComparedEvaluation]:
             )
         given[place] = folder
     for folder in folders:
-        yield read_evaluation(Path(folder))
+        yield read_evaluation(Path(folder), errata)
 
 
 def _local(folder: str) -> Path:
@@ -106,7 +114,7 @@ def _recipe(folder: Path) -> str | None:
     return str(record.get("recipe")) if isinstance(record, dict) else UNREADABLE
 
 
-def read_evaluation(folder: Path) -> ComparedEvaluation:
+def read_evaluation(folder: Path, errata: Errata | None = None) -> ComparedEvaluation:
     """Read the output folder of an evaluation. Raises UserError if it is none, has not ended, or
     has a file that cannot be read.
     """
@@ -124,7 +132,10 @@ def read_evaluation(folder: Path) -> ComparedEvaluation:
             raise _unfit(folder, f"it has no {table}")
     try:
         cluster = clusters_of(Tables(folder).videos("source"))
-        scored = score_evaluation(ours.open_streamed(folder).questions, cluster, names)
+        questions: Iterable[Question] = ours.open_streamed(folder).questions
+        if errata is not None:
+            questions = (mark_replies(errata.apply(question)) for question in questions)
+        scored = score_evaluation(questions, cluster, names)
     except (OSError, ValueError) as error:
         raise _unfit(folder, one_line_error(error)) from error
     return ComparedEvaluation(

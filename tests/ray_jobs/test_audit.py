@@ -17,6 +17,7 @@ from benchmarks.audit_videos import plant_questions
 from loopback.endpoint import Loopback
 from mustsee.errors import UserError
 from mustsee.layouts import ours
+from mustsee.layouts.errata import Erratum, read_errata, write_errata
 from mustsee.recipes.neptune import layout as neptune
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.runtime.cluster import connect_ray
@@ -155,3 +156,59 @@ def test_an_audit_by_rules_alone_starts_no_ray(tmp_path: Path) -> None:
     keys = [f"questions={file}", f"out={tmp_path / 'out'}", "encoder=null"]
     subprocess.run([sys.executable, "-c", code, *keys], check=True, timeout=120)
     assert read_audit(tmp_path / "out")["questions"] == 6
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray")
+def test_doubtful_keys_are_proposed_and_people_overrule_them(tmp_path: Path) -> None:
+    release, out = tmp_path / "questions.parquet", tmp_path / "out"
+    dataset = questions(40)
+    wrong, right, bad = dataset[3], dataset[4], dataset[5]
+    keys = {q.question_id: q.answer_index or 0 for q in dataset}
+    ours.write(dataset, release)
+    files: list[Path] = []
+    for number in range(3):
+        named = {n: (k + 1) % 5 if n == wrong.question_id else k for n, k in keys.items()}
+        files.append(tmp_path / f"model{number}.json")
+        files[-1].write_text(json.dumps({n: "ABCDE"[k] for n, k in named.items()} | {"x": "A"}))
+    settings = {"questions": release, "guessers_only": "true", "encoder": "null",
+                "predictions": f"[{','.join(map(str, files))}]"}  # fmt: skip
+    assert run(out=out, **settings) == 0
+    entries = read_errata(out / "errata.jsonl").entries
+    assert entries.keys() == {wrong.question_id}
+    assert entries[wrong.question_id].is_proposal
+    record = read_audit(out)
+    assert record["keys_tested"] is True
+    assert record["fails"]["error"] == 1
+    page = (out / "report" / "index.html").read_text()
+    for part in ("Keys in doubt", "model0, model1, model2", "1 are to questions that are not here"):
+        assert part in page
+    people = tmp_path / "people.jsonl"
+    write_errata(
+        [
+            Erratum(id=wrong.question_id, old=wrong.answer, new=wrong.answer, who="rater:ana"),
+            Erratum(id=right.question_id, old=right.answer, new=right.options[0 if
+                    right.answer_index else 1], who="rater:ana"),
+            Erratum(id=bad.question_id, old=bad.answer, new="bad", who="rater:ana"),
+        ],
+        people,
+    )  # fmt: skip
+    again = tmp_path / "again"
+    assert run(out=again, errata=people, **settings) == 0
+    assert (again / "errata.jsonl").read_text() == ""
+    record = read_audit(again)
+    assert record["errata"]["corrected"] == [right.question_id]
+    assert record["errata"]["bad"] == [bad.question_id]
+    assert record["fails"]["error"] == 0
+    clean = {q.question_id: q for q in mustsee.read(again / "clean")}
+    assert clean[bad.question_id].drop is not None
+    assert clean[right.question_id].answer_index == right.answer_index, "the file's own keys"
+    assert "clean/ has the file" in (again / "report" / "index.html").read_text()
+
+
+def test_settings_for_doubts_are_checked(tmp_path: Path) -> None:
+    release = tmp_path / "questions.parquet"
+    ours.write(questions(4), release)
+    for wrong in ({"doubt": 0}, {"predictions": "[nowhere.json]"}, {"errata": "nowhere.jsonl"}):
+        with pytest.raises(UserError, match=r"nowhere|doubt=0"):
+            run(questions=release, out=tmp_path / "out", **wrong)

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+import mustsee
 from actors.answer.llm import AnswerLlm
 from actors.llm.openai import OpenAI
 from loopback.endpoint import Faults, Loopback
@@ -90,6 +91,49 @@ def test_an_evaluation_writes_results_and_can_be_resumed(tmp_path: Path) -> None
 def test_what_a_model_was_shown_is_written_with_the_results(given: list[str], shown: str) -> None:
     overrides = ["questions=q", "out=o", "llm=offline", *given]
     assert describe_shown(build(compose("evaluate", overrides)).answer) == shown
+
+
+@pytest.mark.usefixtures("ray")
+def test_errata_change_scores_and_ranks_and_say_so(tmp_path: Path) -> None:
+    release, preds = tmp_path / "neptune_full.json", {}
+    neptune.write(questions(), release)
+    asked = mustsee.read(release).questions
+    keys = {q.question_id: q.answer_index or 0 for q in asked}
+    wrong, bad = asked[0], asked[1]
+    other = (keys[wrong.question_id] + 1) % 5
+    for name, options in (
+        ("a", keys),
+        ("b", {**keys, wrong.question_id: other, bad.question_id: (keys[bad.question_id] + 1) % 5}),
+    ):
+        preds[name] = tmp_path / f"{name}.json"
+        preds[name].write_text(json.dumps({n: "ABCDE"[k] for n, k in options.items()}))
+    errata = tmp_path / "errata.jsonl"
+    rows = [
+        {"id": wrong.question_id, "old": wrong.answer, "new": wrong.options[other], "who": "ana"},
+        {"id": bad.question_id, "old": "ABCDE"[keys[bad.question_id]], "new": "bad"},
+        {"id": asked[2].question_id, "old": "nothing like it", "new": "bad"},
+        {"id": "gone", "old": "x", "new": "bad"},
+    ]
+    errata.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    board, corrected = tmp_path / "board", tmp_path / "corrected"
+    for name, path in preds.items():
+        assert run("evaluate", questions=release, out=board / name, answer="file",
+                   **{"answer.path": path}) == 0  # fmt: skip
+    assert run("evaluate", questions=release, out=corrected, answer="file", errata=errata,
+               **{"answer.path": preds["b"]}) == 0  # fmt: skip
+    record = json.loads((corrected / "results.json").read_text())
+    said = record["errata"]
+    assert (said["applied"], said["unknown"]) == (2, ["gone"])
+    assert [m["id"] for m in said["mismatched"]] == [asked[2].question_id]
+    (scored,) = record["results"]
+    assert (scored["weighted"]["n"], scored["weighted"]["value"]) == (23, 1)
+    assert "2 entries applied" in (corrected / "report" / "index.html").read_text()
+    out = tmp_path / "compared"
+    assert run("compare", evaluations=board, out=out, errata=errata) == 0
+    page = (out / "report" / "index.html").read_text()
+    assert "2 entries applied" in page
+    assert "a: 100.0 before the errata, 95.7 after; rank 1 to 2" in page
+    assert "b: 91.7 before the errata, 100.0 after; rank 2 to 1" in page
 
 
 def test_a_model_grades_itself_only_if_that_is_allowed(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import mustsee
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts import hugging_face
+from mustsee.layouts.errata import Erratum, write_errata
 from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Question, Video
 from ray_jobs.export import Export
@@ -147,3 +148,29 @@ def test_open_questions_beside_ones_with_options_are_said(
     assert export(source, tmp_path / "open", subset="open") == 0
     assert "beside ones with options" not in capsys.readouterr().out
     assert [q.question_id for q in mustsee.read(tmp_path / "open")] == [both[0].question_id]
+
+
+def test_errata_are_applied_before_the_subset_is_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = KEPT[0], KEPT[1]
+    new = first.options[0 if first.answer_index else 1]
+    entries = [
+        Erratum(id=first.question_id, old=first.answer, new=new, who="rule:audit votes"),
+        Erratum(id=second.question_id, old=second.answer, new="bad", who="rater:ana"),
+        Erratum(id="gone", old="x", new="bad"),
+    ]
+    write_errata(entries, tmp_path / "errata.jsonl")
+    run = save(tmp_path / "run", KEPT)
+    assert export(run, tmp_path / "out", errata=str(tmp_path / "errata.jsonl")) == 0
+    shown = capsys.readouterr().out
+    for part in (
+        "3 of 4 questions written",
+        "2 entries applied",
+        "1 of those applied are proposals",
+        "of no question: 1: gone",
+    ):
+        assert part in shown
+    written = {q.question_id: q for q in mustsee.read(tmp_path / "out")}
+    assert second.question_id not in written
+    assert written[first.question_id].answer == new

@@ -85,6 +85,8 @@ class Vet(AskOptions):
     """Subset of the questions that pass every filter."""
     spare: float = 1
     """Times as many questions as are wanted; 1: all are wanted."""
+    recipe: str | None = None
+    """Recipe whose questions are vetted, and the others stay as they are; null: all."""
     seed: int = 0
     """Seed of the first run."""
 
@@ -196,15 +198,19 @@ class Vet(AskOptions):
                 count=run.count,
                 judge=judge,
             )
+            mine = tuple(q for q in video.questions or () if self.recipe in (None, q.recipe))
+            others = tuple(q for q in video.questions or () if self.recipe not in (None, q.recipe))
             if len(filters) < len(self.chosen_filters):
-                run.count(NOT_LOOKED_AT, len(video.questions or ()))
-            done = await vet(video, filters, vetting, self.subset, self.repair, self.spare)
+                run.count(NOT_LOOKED_AT, len(mine))
+            due = replace(video, questions=mine)
+            done = await vet(due, filters, vetting, self.subset, self.repair, self.spare)
             count_unverified(done.questions or (), vetting)
             if worth is not None and self.rater is not None:
                 done = await rate_worth(
                     done, vetting.askers["rater"], vetting.video_frames, worth, vetting.requests,
                     seed=self.seed, looks=capabilities_of(self.rater).images,
                 )  # fmt: skip
-            return replace(done, requests=vetting.requests.counts)
+            questions = (*others, *(done.questions or ()))
+            return replace(done, questions=questions, requests=vetting.requests.counts)
 
         return work

@@ -149,12 +149,14 @@ class RatingRun:
 
     @cached_property
     def _drawn(self) -> list[Question]:
-        """The sample: kept questions that are not training items."""
+        """The sample: kept questions that are not training items; of a form on errata, the most
+        doubtful ones, in their order.
+        """
         kept = [
             q for q in self.question_by_id.values()
             if q.drop is None and q.question_id not in self.training
         ]  # fmt: skip
-        return sample(kept, self.sample, self.seed)
+        return kept[: self.sample] if self.form.errata else sample(kept, self.sample, self.seed)
 
     def check(self) -> None:
         """Raise UserError for a folder that is not a run's, or for settings that do not fit."""

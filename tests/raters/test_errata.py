@@ -61,6 +61,9 @@ def test_only_doubted_questions_are_asked_and_the_others_are_named(audited: Path
     rating.check()
     assert [*rating.question_by_id] == ["q2", "q0", "q1", "q3"]
     assert rating.lacking_proposals == ["q5", "gone"]
+    assert [item.question_id for item in rating.open_items()] == ["q2", "q0", "q1", "q3"]
+    few = rate(audited, sample=2, folder_setting=str(audited / "few"))
+    assert [item.question_id for item in few.open_items()] == ["q2", "q0"]
     assert rating.question_by_id["q1"].evidence == (Span(7, 9),)
     assert rating.question_by_id["q0"].evidence == (Span(0, 1),)
 

@@ -145,7 +145,11 @@ class Compare:
         page = compare_page.render(tables, charts, unread, environment())
         (folder / "report").mkdir()
         (folder / "report" / "index.html").write_text(page, encoding="utf-8")
-        config = {"evaluations": self.evaluations, "rated": list(self._rated), "errata": self.errata}
+        config = {
+            "evaluations": self.evaluations,
+            "rated": list(self._rated),
+            "errata": self.errata,
+        }
         config |= {"seed": self.seed}
         read_folders = [one.folder for one in found.evaluations]
         return {"recipe": RECIPE, "config": config, "read": read_folders, "versions": versions()}

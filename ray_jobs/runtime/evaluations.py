@@ -32,9 +32,7 @@ class FoundEvaluations:
     unread: Mapping[str, str]
 
 
-def read_evaluations(
-    source: str | Sequence[str], errata: Errata | None = None
-) -> FoundEvaluations:
+def read_evaluations(source: str | Sequence[str], errata: Errata | None = None) -> FoundEvaluations:
     """Read the evaluations of a list, or all in one folder. `errata`: correct the questions, and mark
     the replies by the corrected keys.
 
@@ -58,9 +56,7 @@ def read_evaluations(
     return FoundEvaluations(evaluations=tuple(evaluations), unread=unread)
 
 
-def _read_listed(
-    folders: Sequence[str], errata: Errata | None
-) -> Iterator[ComparedEvaluation]:
+def _read_listed(folders: Sequence[str], errata: Errata | None) -> Iterator[ComparedEvaluation]:
     if not folders:
         raise UserError("evaluations=[] names no evaluation: give the out= of mustsee evaluate")
     given = dict[Path, str]()

@@ -33,8 +33,8 @@ class FoundEvaluations:
 
 
 def read_evaluations(source: str | Sequence[str], errata: Errata | None = None) -> FoundEvaluations:
-    """Read the evaluations of a list, or all in one folder. `errata`: correct the questions, and mark
-    the replies by the corrected keys.
+    """Read the evaluations of a list, or all in one folder. `errata`: correct the questions, and
+    mark the replies by the corrected keys.
 
     Raises UserError for a folder of a list that cannot be read, for one that comes twice, and for a
     folder without evaluations. In one folder, those that cannot be read are `unread`.

@@ -74,8 +74,8 @@ class Compare:
         if errata is not None:
             given = read_evaluations(self.evaluations)
             before = list(self.compare(given, {}))
-            outcome = errata.outcome({k: q for one in given.evaluations
-                                      for k, q in one.questions.items()}.values())  # fmt: skip
+            asked = {k: q for one in given.evaluations for k, q in one.questions.items()}
+            outcome = errata.outcome(tuple(asked.values()))
             tables = [note_changes(table, before, outcome) for table in tables]
         if not tables:
             raise UserError(

@@ -3,8 +3,8 @@
     claims = await weigh_claims(video, table, claims, verifier, guesser, frames, settings, tally)
 
 The versions of some claims are shown in one list, shuffled and unmarked, beside the frames and
-lines of all their moments. Two looks with other orders judge each statement; where they differ a
-third decides. A claim stays if it holds and none of its altered versions does. What is only
+lines of all their moments. Two looks with other orders and other frames judge each statement; where
+they differ a third decides. A claim stays if it holds and none of its altered versions does. What is only
 plausible cannot be told, and falls.
 """
 
@@ -42,6 +42,8 @@ WHOLE_KINDS = ("never",)  # of claims for which the whole video is shown
 CONTROL_QUESTION = "Which of these statements about the video is true?"
 CONTROL_TOGETHER = 20  # claims of one request without the video
 SHOWN_MARGIN_S = 1.0  # seconds around the moments that are shown
+# Where a frame lies in its interval, by round: each look sees frames between those of the others.
+AT = {1: 0.5, 2: 0.0, 3: 0.25}
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ async def weigh_claims(
     async def weigh_round(number: int, asked: Sequence[Sequence[Claim]]) -> dict[str, Weight]:
         weights: dict[str, Weight] = {}
         looks = [
-            weigh_group(video, table, group, verifier, frames, rules, seed=seed + number)
+            weigh_group(
+                video, table, group, verifier, frames, rules, seed=seed + number, at=AT[number]
+            )
             for group in asked
         ]
         for found in await gather_readable(looks, tally, CLAIM_LOOKS):
@@ -127,8 +131,11 @@ async def weigh_group(
     rules: ClaimRules,
     *,
     seed: int,
+    at: float = 0.5,
 ) -> dict[str, Weight]:
-    """Return what one look says of some claims and of their altered versions, by their text."""
+    """Return what one look says of some claims and of their altered versions, by their text. `at`:
+    position of a frame in its interval, 0 to 1.
+    """
     texts = sorted({text for claim in claims for text in versions(claim)})
     random.Random(f"{seed}/{claims[0].claim_id}/weigh").shuffle(texts)
     whole = video_span(video)
@@ -140,7 +147,7 @@ async def weigh_group(
     ]
     if claims[0].kind in WHOLE_KINDS:
         see, spans = rules.whole, [whole]
-    planned = plan(see, whole, spans)
+    planned = plan(replace(see, at=at), whole, spans)
     times = planned.times if planned else ()
     shown = planned.spans if planned else (whole,)
     spoken = [Span(s.start - rules.spoken_margin, s.end + rules.spoken_margin) for s in shown]

@@ -252,6 +252,16 @@ def test_a_claim_beside_which_an_altered_version_holds_falls() -> None:
     assert done.drop == "an altered version (order) holds, too"
 
 
+def test_each_look_at_a_claim_sees_frames_between_those_of_the_others() -> None:
+    model = Model({"facts/weigh": weigh_reply(), "facts/rank": rank_reply})
+    weigh([claim(1, pair(1)), claim(2, pair(2), kind="never")], model)
+    times = [set(request.variables["frames"]) for request in model.of("facts/weigh")]
+    assert len(times) == 4
+    assert all(times)
+    assert not times[0] & times[2]
+    assert not times[1] & times[3]
+
+
 def test_that_something_never_happens_is_weighed_on_the_whole_video() -> None:
     model = Model({"facts/weigh": weigh_reply(), "facts/rank": rank_reply})
     weigh([claim(1, pair(1)), claim(2, pair(2), kind="never")], model)

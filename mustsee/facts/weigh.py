@@ -4,8 +4,8 @@
 
 The versions of some claims are shown in one list, shuffled and unmarked, beside the frames and
 lines of all their moments. Two looks with other orders and other frames judge each statement; where
-they differ a third decides. A claim stays if it holds and none of its altered versions does. What is only
-plausible cannot be told, and falls.
+they differ a third decides. A claim stays if it holds and none of its altered versions does. What
+is only plausible cannot be told, and falls.
 """
 
 from __future__ import annotations

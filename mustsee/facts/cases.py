@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from random import Random
 from typing import TypeVar
 
@@ -274,6 +275,18 @@ def find_stretch(table: TruthTable, fact: Fact, most: int = MAX_MOMENTS) -> Stre
     if not places or max(places) - min(places) >= min(most, len(places)):
         return None
     return Stretch(min(places), max(places), tuple(sorted(doubts - places)))
+
+
+def find_runs(table: TruthTable, fact: Fact) -> list[Stretch]:
+    """Return the runs of moments at which a fact holds, in order; none if it is unknown of any
+    moment of the video whether it holds there.
+    """
+    entries = [table.holds(fact, n) for n in range(len(table.moments))]
+    if None in entries:
+        return []
+    numbered = groupby(enumerate(entries), key=lambda item: item[1])
+    runs = [[n for n, _ in run] for holds, run in numbered if holds]
+    return [Stretch(run[0], run[-1]) for run in runs]
 
 
 def find_stretches(table: TruthTable, kind: str, most: int) -> Iterator[tuple[Fact, Stretch]]:

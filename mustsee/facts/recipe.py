@@ -48,6 +48,7 @@ from mustsee.facts.stem import Stem
 from mustsee.facts.steps import explains_steps, is_of_words_alone
 from mustsee.facts.table import Entry, TruthTable, doubt_lost_things, find_touched
 from mustsee.facts.unread import StepTally
+from mustsee.facts.when import ask_when
 from mustsee.facts.wording import word_groups
 from mustsee.questions.drafts import Draft, evidence_metrics, question_id
 from mustsee.records import Fact, FormCount, Frame, Provenance, Question, Span, Video
@@ -97,6 +98,7 @@ async def ask_facts(
     )  # fmt: skip
     table = await look_at(table, video, seats.verifier, frames, settings, requests)
     table = replace(table, truth=doubt_lost_things(table, video.shots or ()))
+    looked_at = table
     composed = ComposedQuestions()
     if deep is None or settings.select.question_limit(seconds):
         composed = await draft_and_choose(
@@ -117,6 +119,8 @@ async def ask_facts(
         claims, missing = asked.claims, asked.missing
         table = add_lines(table, claims, video.lines or ())
         questions = set_apart(asked.questions, questions)
+    when = await ask_when(video, looked_at, seats.verifier, frames, settings, tally, by)
+    questions = [*questions, *when.questions]
     done = replace(
         video,
         facts=table.facts,
@@ -124,7 +128,7 @@ async def ask_facts(
         claims=claims,
         missing=missing,
         questions=tuple(questions),
-        forms=composed.forms,
+        forms=(*composed.forms, *when.forms),
         requests=requests.counts,
     )
     if questions:
@@ -157,6 +161,7 @@ async def draft_and_choose(
     stems = await asyncio.to_thread(
         lambda: drop_near_acts(drop_twins(make_stems(table, settings), table), table)
     )
+    stems = [stem for stem in stems if not stem.traits.asks_time]
     likeness = await asyncio.to_thread(VectorLikeness, encode, stems)
     drafts = await asyncio.to_thread(
         draw_groups, stems, draw_rankings(stems, settings), likeness,

@@ -198,7 +198,7 @@ def draw_pairs(
     rules, uses = settings.select, Counter[str]()
     found: list[tuple[Chosen, Chosen]] = []
     for name, form in settings.forms.items():
-        if form is None:
+        if form is None or form.traits.asks_time:  # It has no options to share.
             continue
         seed = f"{settings.seed}/{name}"
         others = _by_question(name, form.stems(moved, Random(seed)))

@@ -20,6 +20,8 @@ class FormTraits:
     longest, first or next, are of those that are named."""
     names_moment: bool = True
     """It names the moment that it asks about; otherwise it asks of the whole video."""
+    asks_time: bool = False
+    """Its answer is when something is seen: it has no options, and sits no exam."""
     is_beside: bool = False
     """It asks what is seen beside something; guessers know what goes together."""
 

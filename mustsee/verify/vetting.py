@@ -208,7 +208,8 @@ async def vet(
     others try only as many as are wanted: first those that passed. The rest is dropped (`SPARE`).
 
     Questions with points have sat their exams where they were written: no filter tries them, and
-    those that are kept join `subset`.
+    those that are kept join `subset`. So do those that ask when something is seen: looks have
+    proved their answer, and nothing in them names a time.
     """
     run = _Run(video=video, filters=tuple(filters), vetting=vetting, repair=repair)
     questions = list(video.questions or ())
@@ -217,6 +218,7 @@ async def vet(
         for i, q in enumerate(questions)
         if q.drop is None
         and not q.points
+        and not q.asks_when
         and (q.answer_index is not None or not (q.options or not q.answer))
     ]
     if any((p := questions[i].provenance) is None or is_rules(p.llm) for i in due):
@@ -257,7 +259,7 @@ async def vet(
     if subset is not None:
         questions = [
             replace(q, subsets=(*q.subsets, subset))
-            if q.points and q.drop is None and subset not in q.subsets
+            if (q.points or q.asks_when) and q.drop is None and subset not in q.subsets
             else q
             for q in questions
         ]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from actors.stages.vet import Vet
 from mustsee.calls.llm import RULES, Llm, Request
-from mustsee.records import Point, Provenance, Question, Span, Video
+from mustsee.records import WHEN, Point, Provenance, Question, Span, Video
 from mustsee.text import LETTERS
 from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -132,6 +132,19 @@ def test_questions_with_points_have_sat_their_exam_and_join_the_subset() -> None
     subsets = {q.question_id: q.subsets for q in done}
     assert subsets["deep"] == ("full", "mma")
     assert subsets["dropped"] == ("full",)
+
+
+def test_questions_that_ask_when_are_proved_and_join_the_subset() -> None:
+    when = verifier.question(
+        question_id="when", options=(), answer_index=None, answer="1.0 to 2.0 s", form=WHEN,
+        evidence=(Span(1.0, 2.0),), subsets=("full", "when"),
+    )  # fmt: skip
+    each = Filter(name="blind")
+    video = verifier.row(verifier.question(), when)
+    context = VettingContext(askers={}, video_frames=VideoFrames(video))
+    done = asyncio.run(vet(video, [each], context, "mma")).questions or ()
+    assert each.asked == [verifier.question().question_id]
+    assert done[1] == replace(when, subsets=("full", "when", "mma"))
 
 
 def test_others_take_the_place_of_what_the_looks_drop() -> None:

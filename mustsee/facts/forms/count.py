@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from random import Random
 from typing import ClassVar
 
-from mustsee.facts.cases import Stretch, find_span
+from mustsee.facts.cases import find_runs, find_span
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import fault
-from mustsee.records import Fact
 
 QUESTION = (
     "At how many separate times is {phrase} seen, if it is another time whenever {phrase} comes "
@@ -47,7 +45,7 @@ class CountForm(QuestionForm):
                 table.claims[fact.fact_id]
             ):
                 continue
-            runs = _find_runs(table, fact)
+            runs = find_runs(table, fact)
             draws = Random(f"{seed}/{fact.fact_id}")
             first = len(runs) - draws.randrange(self.options)
             if not self.fewest <= len(runs) <= self.most or first < 1:
@@ -63,7 +61,7 @@ class CountForm(QuestionForm):
                 question_type="Counting",
                 answer=str(len(runs)),
                 options=tuple(options),
-                evidence=tuple(find_span(table, fact, Stretch(run[0], run[-1])) for run in runs),
+                evidence=tuple(find_span(table, fact, run) for run in runs),
                 about=frozenset({fact.fact_id}),
             )
 
@@ -73,12 +71,3 @@ class CountForm(QuestionForm):
         """
         times = sum(n - 1 not in claims for n in claims)
         return self.fewest <= times <= self.most
-
-
-def _find_runs(table: TruthTable, fact: Fact) -> list[list[int]]:
-    """Return the runs of moments at which a fact holds; none if an entry is unknown."""
-    entries = [table.holds(fact, n) for n in range(len(table.moments))]
-    if None in entries:
-        return []
-    numbered = groupby(enumerate(entries), key=lambda item: item[1])
-    return [[n for n, _ in run] for holds, run in numbered if holds]

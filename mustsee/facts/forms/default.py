@@ -19,6 +19,7 @@ from mustsee.facts.forms.order import OrderForm
 from mustsee.facts.forms.part import PartForm
 from mustsee.facts.forms.quarter import QuarterForm
 from mustsee.facts.forms.spoken import SaidForm, WhileForm
+from mustsee.facts.forms.when import WhenForm
 from mustsee.facts.forms.why import WhyForm
 from mustsee.facts.stem import QuestionForm
 
@@ -49,6 +50,7 @@ DEFAULT_FORMS: Mapping[str, QuestionForm] = {
     "part": PartForm(),
     "count": CountForm(),
     "why": WhyForm(),
+    "when": WhenForm(),
     "longest_text": LongestForm(of="text"),
     "first_text": FirstForm(of="text"),
     "part_text": PartForm(of="text"),

@@ -71,7 +71,7 @@ class Evaluate:
         source = read(self.questions, self.format, columns_from(self.table))
         reading, errata = correct_keys(source, self.errata)
         if isinstance(self.answer, AnswerLlm):
-            kinds = {q.question_type in SCALES for q in reading if not q.options}
+            kinds = {q.question_type in SCALES for q in reading if _is_graded(q)}
             judged = self.answer.open_ended or False in kinds
             by_points = self.grade.judge.points and any(counted_points(q) for q in reading)
             self.grade.check_grader_differs(
@@ -231,7 +231,12 @@ def _say_unknown(answer: Predictions, questions: Sequence[str]) -> None:
 
 
 def _has_open_questions(reading: QuestionFile) -> bool:
-    return any(not q.options for q in reading)
+    return any(map(_is_graded, reading))
+
+
+def _is_graded(question: Question) -> bool:
+    """Whether a grader or a judge reads its answers."""
+    return not question.options and not question.asks_when
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ WHOLE = Rag()
 
 
 OPTIONS_ALONE, YES = "evaluate/options_alone", "evaluate/yes"
+WHEN_SEEN, WITH_EVIDENCE = "evaluate/when", "evaluate/choice_evidence"
 BLANK = " \n\t▁Ġ"  # also as tokenizers write it
 
 
@@ -90,6 +91,9 @@ class AnswerLlm:
     """Withhold the options and ask for a written answer."""
     answer_words: int = 50
     """Words of a written answer, at most; MLVU's summaries and scenes have no limit."""
+    evidence: bool = False
+    """Ask also when the answer is seen, in a last line of the reply; its spans are scored against
+    the question's evidence."""
     by_option: bool = False
     """Ask for each option alone whether it is right, and take the one with the most probable
     Yes; needs sampling.top_logprobs."""
@@ -115,6 +119,11 @@ class AnswerLlm:
                 "answer.by_option=true compares the probabilities of Yes: set "
                 "answer.sampling.top_logprobs=20, with a model that returns them"
             )
+        if self.evidence and (self.prompt or self.prefill or self.by_option or self.open_ended):
+            raise UserError(
+                f"answer.evidence=true asks by a prompt of its own ({WITH_EVIDENCE}): leave "
+                "answer.prompt, answer.prefill, answer.by_option and answer.open_ended alone"
+            )
         if self.open_ended and (self.by_option or self.none_option):
             raise UserError(
                 "answer.open_ended=true withholds the options: leave answer.by_option and "
@@ -127,6 +136,7 @@ class AnswerLlm:
         shown = describe_condition(self.see, self.rag, videos=self.watches)
         changes = {", options withheld": self.open_ended, ", by option": self.by_option,
                    ", right option removed": self.none_option,
+                   ", with evidence": self.evidence,
                    ", without the question": self.prompt == OPTIONS_ALONE}  # fmt: skip
         return f"{self.llm.identity} {shown}" + "".join(n for n, on in changes.items() if on)
 
@@ -241,7 +251,11 @@ class AnswerLlm:
         if choice:
             paper = papers().get(question.recipe, Paper())
             prompt = self.prompt or paper.choice_prompt
+            if self.evidence:
+                prompt, variables = WITH_EVIDENCE, {**variables, **_times(video, seen)}
             variables["options"] = rotated_options(question, rotation)
+        elif question.asks_when:
+            prompt, variables = WHEN_SEEN, {**variables, **_times(video, seen)}
         elif question.question_type in SCALES and not question.options:
             prompt = "evaluate/mlvu_open"
         else:
@@ -389,3 +403,11 @@ def replace_questions(video: Video, verdicts: dict[str, list[Verdict]]) -> Video
     """Return the row with verdicts added to its questions, by question id."""
     questions = [with_answers(q, verdicts.get(q.question_id, ())) for q in video.questions or ()]
     return replace(video, questions=tuple(questions))
+
+
+def _times(video: Video, seen: AnswererFrames) -> dict[str, Any]:
+    """What prompts that ask for seconds show besides: the times of frames or clips, in seconds of
+    the file, and its length; null where it is not known.
+    """
+    watched = tuple(clip.span for clip in seen.videos)
+    return {"times": seen.times, "watched": watched, "seconds": video.duration}

@@ -116,7 +116,7 @@ class GradeReplies:
         self, question: Question, asker: Asker, judge: ConfiguredJudge, encode: Encode | None
     ) -> Question:
         written = [a for a in answers(question) if not a.rule and a.failed is None]
-        if not written:
+        if not written or question.asks_when:  # Its spans are scored, without a judge.
             return question
         if question.question_type in SCALES and not question.options:
             grades = [await self._grade_by_rubric(a, asker) for a in written]

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mustsee.evaluate.span_replies import split_evidence
 from mustsee.records import Question, RequestCount, Verdict
 from mustsee.replies.extract import extract
 from mustsee.text import LETTERS
@@ -40,7 +41,9 @@ def verdict_on_reply(
     detail: dict[str, Any] = {"rotation": rotation, **(extra or {})}
     correct = None
     if question.options:
-        extraction = extract(reply, rotated_options(question, rotation))
+        with_evidence = split_evidence(reply)
+        text = reply if with_evidence is None else with_evidence[0]
+        extraction = extract(text, rotated_options(question, rotation))
         detail |= {"rule": extraction.rule}
         if extraction.letter is not None:
             index = order(len(question.options), rotation)[LETTERS.index(extraction.letter)]

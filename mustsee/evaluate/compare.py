@@ -22,11 +22,14 @@ from mustsee.errors import UserError
 from mustsee.evaluate import score
 from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
 from mustsee.evaluate.point_scores import is_by_points
+from mustsee.evaluate.span_replies import parse_spans
+from mustsee.evaluate.span_scores import measure_iou
 from mustsee.questions.chance import chance_level
 from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
 
-CHOICE, POINTS, RUBRIC, JUDGED = "choice", "points", "rubric", "judged"  # kinds of a measure
+# Kinds of a measure.
+CHOICE, POINTS, RUBRIC, JUDGED, IOU = "choice", "points", "rubric", "judged", "iou"
 MAX_P = 0.05  # adjusted p-value below which two models differ beyond noise
 TIE = 1e-9  # difference of means below which two models share a rank
 ALL, MACRO = "all questions", "mean of types"
@@ -212,6 +215,11 @@ def _score_replies(
         return FAILED if right is None else (Measure(CHOICE), right)
     if not written:
         return FAILED
+    if question.asks_when:
+        named = [parse_spans(a.reply) for a in written]
+        return Measure(IOU), mean_of(
+            [measure_iou(spans or (), question.evidence) for spans in named]
+        )
     grades = grades_of(question, model)
     if by_points := [g for g in grades if "missed" in g]:
         return _graded(POINTS, by_points, [g["score"] for g in by_points])

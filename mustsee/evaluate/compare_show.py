@@ -21,6 +21,7 @@ from mustsee.evaluate.compare import (
     CHOICE,
     FAILED,
     GUESS,
+    IOU,
     JUDGED,
     NO_REPLY,
     POINTS,
@@ -43,6 +44,7 @@ SCORES, PAIRS, MISSING, LATEX, RECORD = (
 MEASURES = {
     CHOICE: "multiple choice: accuracy, %",
     JUDGED: "open questions: judged right, %",
+    IOU: "questions that ask when: mean IoU of spans, %",
     POINTS: "open questions: score by points, %",
     RUBRIC: "open questions: score by rubrics, 2 to 10",
 }

@@ -22,6 +22,7 @@ from mustsee.evaluate.point_scores import PointScores, is_by_points, score_point
 from mustsee.evaluate.released import released_scores
 from mustsee.evaluate.rubric_scores import Rubric, rubric
 from mustsee.evaluate.siblings import GroupScores, Twins, groups_by_kind, score_groups, twins
+from mustsee.evaluate.span_scores import EvidenceScores, SpanScores, score_evidence, score_when
 from mustsee.questions.chance import chance_level
 from mustsee.records import OPEN, PAIR, SET, Question, Video
 from mustsee.stats import Estimate
@@ -95,7 +96,8 @@ class EvaluationResults:
     `twins`: scores of questions that are also asked without their options. `groups`: scores of
     groups of siblings, which count nowhere else. `choice_metrics`: by name, the mean of each metric
     of the raw replies to multiple choice, against the text of the right option (CinePile, 5).
-    `by_points`: of answers to open questions with points.
+    `by_points`: of answers to open questions with points. `when`: of the spans that answer when
+    something is seen. `with_evidence`: of answers that name their evidence.
     """
 
     model: str
@@ -117,6 +119,8 @@ class EvaluationResults:
     written: OpenEndedScore | None = None
     rubric: Rubric | None = None
     by_points: PointScores | None = None
+    when: SpanScores | None = None
+    with_evidence: EvidenceScores | None = None
     sets: GroupScores | None = None
     pairs: GroupScores | None = None
     twins: Twins | None = None
@@ -191,7 +195,7 @@ def _results(
             draws=draws, seed=seed,
         )  # fmt: skip
     types = _groups(rows, lambda r: [r.question.question_type or UNTYPED])
-    open_ended = [q for q in first if withheld or not q.options]
+    open_ended = [q for q in first if (withheld or not q.options) and not q.asks_when]
     by_turn = _by_turn(mine)
     together = {
         kind: score_groups(by_turn, groups, cluster)
@@ -229,6 +233,8 @@ def _results(
         ),
         rubric=rubric(model, open_ended, mine, cluster),
         by_points=score_points(model, open_ended, mine, cluster),
+        when=score_when(first, mine, cluster),
+        with_evidence=score_evidence(closed, mine, cluster),
         twins=twins(
             model, {r.question.question_id: r.right or 0.0 for r in good}, questions, cluster
         ),

@@ -17,6 +17,7 @@ from mustsee.evaluate.drawing import new_axes, save_chart
 from mustsee.evaluate.point_scores import PointScores
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.score import EvaluationResults, ScoreGroup
+from mustsee.evaluate.span_scores import EVIDENCE_IOU, EvidenceScores, SpanScores
 from mustsee.parquet import write_parquet
 from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
@@ -155,6 +156,8 @@ def _add_open_ended(rows: Table, results: Sequence[EvaluationResults]) -> None:
             cells = [percent(s.metrics.get(name)) if s else "-" for s in scores]
             rows.add_row(f"  {escape(name)}", "", "", *cells)
     _add_points(rows, [r.by_points for r in results])
+    _add_spans(rows, "when: ", [r.when for r in results])
+    _add_evidence(rows, [r.with_evidence for r in results])
     for name, scales in SCALES.items():
         tasks = [r.rubric.tasks.get(name) if r.rubric else None for r in results]
         if not any(tasks):
@@ -197,6 +200,35 @@ def _add_points(rows: Table, scores: Sequence[PointScores | None]) -> None:
     rows.add_row("  points graded by", "", "", *(escape(s.grader) if s else "-" for s in scores))
 
 
+def _add_spans(rows: Table, label: str, scores: Sequence[SpanScores | None]) -> None:
+    """Add the rows of spans that models name."""
+    given = [score for score in scores if score is not None]
+    if not given:
+        return
+    count = str(max(s.asked - s.failed for s in given))
+    cells = [percent(s and s.mean_iou) for s in scores]
+    rows.add_row(f"{label}mean IoU of spans", count, "", *cells)
+    for name in dict.fromkeys(name for s in given for name in s.recall):
+        recalls = [percent(s.recall.get(name) if s else None) for s in scores]
+        rows.add_row(f"  R@{name}", "", "", *recalls)
+    unread = [f"{s.unread} of {s.replies}" if s else "-" for s in scores]
+    rows.add_row("  unreadable replies", "", "", *unread)
+    if any(s.failed for s in given):
+        rows.add_row("  without a reply", "", "", *(str(s.failed) if s else "-" for s in scores))
+
+
+def _add_evidence(rows: Table, scores: Sequence[EvidenceScores | None]) -> None:
+    """Add the rows of answers that name their evidence."""
+    given = [score for score in scores if score is not None]
+    if not given:
+        return
+    count = str(max(s.right.n for s in given))
+    rows.add_row("with evidence: right", count, "", *(percent(s and s.right) for s in scores))
+    cells = [percent(s and s.with_evidence) for s in scores]
+    rows.add_row(f"  right, and IoU of {EVIDENCE_IOU:g} or more", "", "", *cells)
+    _add_spans(rows, "  evidence: ", [s and s.spans for s in scores])
+
+
 def describe_folder(folder: Path) -> str:
     """Return a line that lists the files that `write` and `draw` left in a folder."""
     import pyarrow.parquet as pq
@@ -226,6 +258,11 @@ def headline(results: Sequence[EvaluationResults]) -> list[str]:
             scores.append(f"{percent(judged)} % of {judged.n} written answers judged right")
         if one.by_points is not None:
             scores += _describe_points(one.by_points)
+        if one.when is not None:
+            scores.append(_describe_when(one.when))
+        if one.with_evidence is not None:
+            both = one.with_evidence.with_evidence
+            scores.append(f"{percent(both)} % of {both.n} right with their evidence")
         for together, text in ((one.sets, "all right in {} % of {} sets"),
                                (one.pairs, "both right in {} % of {} pairs")):  # fmt: skip
             if together is not None:
@@ -251,6 +288,15 @@ def headline(results: Sequence[EvaluationResults]) -> list[str]:
             scores.append(f"graded by {one.rubric.grader}")
         lines.append(f"score: {one.model}: {'; '.join(scores) or 'nothing could be scored'}")
     return lines
+
+
+def _describe_when(when: SpanScores) -> str:
+    if when.mean_iou is None:
+        return f"{when.asked} questions that ask when have no reply"
+    recalls = ", ".join(f"R@{name} {share(e.value)}" for name, e in when.recall.items())
+    unread = f"; {when.unread} of {when.replies} replies unreadable" if when.unread else ""
+    n = when.mean_iou.n
+    return f"when: mIoU {percent(when.mean_iou)} % of {n} questions, {recalls}{unread}"
 
 
 def _describe_points(by: PointScores) -> list[str]:

@@ -13,6 +13,8 @@ from typing import Any
 from mustsee.calls.llm import Request
 from mustsee.text import LETTERS, TermVectors, terms
 
+NEEDS_VIDEO = "The answer needs the video."
+
 
 def best_option(question: str, options: Sequence[str], transcript: str | None) -> int:
     """Return the index of the most probable option; of equals, the first."""
@@ -38,12 +40,24 @@ def choice_letter(request: Request) -> str:
 
 def nearest_line(request: Request) -> str:
     """Answer with the transcript line that is most similar to the question."""
+    line = _find_nearest(request)
+    if line is None:
+        return NEEDS_VIDEO
+    return " ".join(line.split("] ")[-1].split()[: request.variables["words"]])
+
+
+def nearest_times(request: Request) -> str:
+    """Answer with the times of the transcript line that is most similar to the question."""
+    line = _find_nearest(request)
+    return NEEDS_VIDEO if line is None else f"{line.partition(']')[0].lstrip('[')} s"
+
+
+def _find_nearest(request: Request) -> str | None:
     lines = [x for x in (request.variables["transcript"] or "").splitlines() if terms(x)]
     if not lines:
-        return "The answer needs the video."
+        return None
     scores = TermVectors(lines).likeness(request.variables["question"])
-    best = max(range(len(lines)), key=lambda i: (scores[i], -i))
-    return " ".join(lines[best].split("] ")[-1].split()[: request.variables["words"]])
+    return lines[max(range(len(lines)), key=lambda i: (scores[i], -i))]
 
 
 def _covered(candidate: str, wanted: str) -> float:
@@ -125,6 +139,8 @@ RULES: dict[str, Callable[[Request], str]] = {
     "evaluate/choice": choice_letter,
     "evaluate/options_alone": choice_without_question,
     "evaluate/yes": yes_or_no,
+    "evaluate/choice_evidence": choice_letter,
+    "evaluate/when": nearest_times,
     "evaluate/open": nearest_line,
     "evaluate/mlvu_open": retell_lines,
     "evaluate/scene": scene,

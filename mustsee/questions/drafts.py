@@ -41,6 +41,8 @@ _CLOCK = (  # bounded lengths: a long run of digits would be tried again from ea
     r"(?<!\d)(?<!\d\.)(?:(?:(\d{1,6}):)?(\d{1,2}):(\d{2}(?:\.\d{1,20})?)"
     r"|(\d{1,9}(?:\.\d{1,20})?))(?!\.?\d)"
 )
+# The same without groups, as part of other patterns.
+TIME = r"(?:(?:\d{1,6}:)?\d{1,2}:\d{2}(?:\.\d{1,20})?|\d{1,9}(?:\.\d{1,20})?)"
 _UNIT = r"\s*(?:s|sec|secs|seconds)?\b"
 _RANGE = re.compile(rf"{_CLOCK}{_UNIT}\s*(?:-|–|—|to|until|\.\.+)\s*{_CLOCK}{_UNIT}", re.IGNORECASE)
 _INSTANT = re.compile(rf"{_CLOCK}{_UNIT}", re.IGNORECASE)
@@ -187,6 +189,20 @@ def spans(text: str) -> tuple[Span, ...]:
             time = _seconds(match.groups())
             parsed.append(Span(time, time))
     return tuple(sorted(parsed, key=lambda s: (s.start, s.end)))
+
+
+def split_ranges(text: str) -> tuple[list[tuple[float, float]], str]:
+    """Return the starts and ends, in seconds, of the stretches that a text names, such as "12 to
+    15.5 s" or "0:12-0:18", and the text without them.
+    """
+    ranges = [(_seconds(m.groups()[:4]), _seconds(m.groups()[4:])) for m in _RANGE.finditer(text)]
+    return ranges, _RANGE.sub(" ", text)
+
+
+def read_time(text: str) -> float | None:
+    """Return the seconds of a time such as "75.5 s" or "1:15.5"; None for any other text."""
+    match = _INSTANT.fullmatch(text.strip())
+    return None if match is None else _seconds(match.groups())
 
 
 def exact_spans(text: str, video: Span) -> tuple[Span, ...]:

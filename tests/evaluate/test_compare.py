@@ -22,6 +22,7 @@ from mustsee.evaluate.compare import (
     ABSENT,
     CHOICE,
     FAILED,
+    IOU,
     JUDGED,
     NO_REPLY,
     POINTS,
@@ -320,5 +321,5 @@ def test_every_reason_has_words() -> None:
     from mustsee.evaluate.compare_show import MEASURES, REASONS
 
     assert {*REASONS} == {FAILED, NO_REPLY, UNGRADED, ABSENT}
-    assert {*MEASURES} == {CHOICE, JUDGED, POINTS, RUBRIC}
+    assert {*MEASURES} == {CHOICE, JUDGED, POINTS, RUBRIC, IOU}
     assert compare.MAX_P == 0.05

@@ -333,6 +333,10 @@ def _judged(asker: RecordingAsker) -> None:
     asker.calls["evaluate/yes"] = Call(
         "evaluate/yes", free(_as_it_is), {**seen, "option": OPTIONS[0]}
     )
+    timed = {**seen, "times": (3.0, 9.0), "watched": (), "seconds": 12.0}
+    asker.calls["evaluate/when"] = Call("evaluate/when", free(_as_it_is), timed)
+    with_evidence = "evaluate/choice_evidence"
+    asker.calls[with_evidence] = Call(with_evidence, free(chosen), {**timed, "options": OPTIONS})
     asker.calls["evaluate/open"] = Call("evaluate/open", free(_as_it_is), {**seen, "words": 50})
     asker.calls["evaluate/mlvu_open"] = Call("evaluate/mlvu_open", free(_as_it_is), seen)
     pair = {"question": CHOICE, "candidate": "three eggs", "reference": "Eggs"}

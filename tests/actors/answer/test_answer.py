@@ -22,13 +22,14 @@ from mustsee.errors import BadRow, Transient, UserError
 from mustsee.evaluate.answers import answers, verdict_on_reply, with_answers
 from mustsee.evaluate.score import score
 from mustsee.judge.judge import JudgeConfig
-from mustsee.records import Caption, Line, Question, Span, Video
+from mustsee.records import WHEN, Caption, Line, Question, Span, Video
 from mustsee.store import Store, identity
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.options import order
 from mustsee.verify.conditions.seen import Condition, plan
 from tests.support.material import material
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "videos" / "pancakes.mp4"
 OPTIONS = ("the man paints a wall", "the dog eats", "a woman cuts bread", "rain falls", "they sing")
 
 
@@ -403,3 +404,52 @@ def test_written_answers_are_graded_by_the_judge_and_by_rubrics(tmp_path: Path) 
     (named,) = work(GradeReplies(judge=judge, llm=Offline()), video_row, tmp_path).questions or ()
     detail = json.loads(named.verdicts[-1].detail)
     assert (detail["of"], detail["judge"]) == ("NaN-7B", [None, None, 0, 0])
+
+
+def test_a_question_that_asks_when_is_told_the_seconds_of_the_frames(tmp_path: Path) -> None:
+    asked: list[Request] = []
+
+    def answer(request: Request) -> str:
+        asked.append(request)
+        return "2 to 4 s"
+
+    when = question(options=(), answer_index=None, form=WHEN, evidence=(Span(2.0, 6.0),),
+                    answer="2.0 to 6.0 s")  # fmt: skip
+    see = Condition(condition="frames", frames=4)
+    video = Video(video_id="v", uri=str(EXAMPLE), duration=20.0, questions=(when,))
+    done = work(AnswerLlm(llm=Scripted(answer), see=see), video, tmp_path)
+    (request,) = asked
+    assert request.prompt == "evaluate/when"
+    text = request.messages[-1].text
+    times = plan(see, Span(0.0, 20.0), ())
+    assert times is not None
+    assert ", ".join(f"{t:.1f}" for t in times.times) in text
+    assert "The video is 20.0 s long." in text
+    (result,) = score(done.questions or ())
+    assert result.when is not None
+    assert result.when.mean_iou is not None
+    assert result.when.mean_iou.value == 0.5
+
+
+def test_an_answer_with_evidence_is_asked_for_and_read(tmp_path: Path) -> None:
+    llm = Scripted(lambda _: "(C)\nEVIDENCE: 2 to 4 s")
+    asked = question(evidence=(Span(2.0, 4.0),))
+    video = Video(video_id="v", uri="v.mp4", questions=(asked,))
+    done = work(AnswerLlm(llm=llm, evidence=True), video, tmp_path)
+    (result,) = score(done.questions or ())
+    assert result.weighted is not None
+    assert result.weighted.value == 1
+    assert result.with_evidence is not None
+    assert result.with_evidence.with_evidence.value == 1
+    with pytest.raises(UserError, match="by a prompt of its own"):
+        AnswerLlm(llm=llm, evidence=True, prompt="evaluate/choice")
+
+
+def test_no_judge_reads_when_something_is_seen(tmp_path: Path) -> None:
+    when = question(options=(), answer_index=None, form=WHEN, evidence=(Span(2.0, 6.0),),
+                    answer="2.0 to 6.0 s")  # fmt: skip
+    given = with_answers(when, [verdict_on_reply(when, "2 to 6 s", model="m")])
+    video = Video(video_id="v", uri="v.mp4", questions=(given,))
+    judge = JudgeConfig(engine=Lexical(), uncalibrated=True)
+    done = work(GradeReplies(judge=judge, llm=Offline()), video, tmp_path)
+    assert done.questions == (given,)

@@ -1,0 +1,146 @@
+"""Scores of spans that models name: when something is seen, and where the evidence of an answer is.
+
+IoU: the seconds that the named spans and the right ones share, as a share of those of either. R@T:
+the share of questions with an IoU of T or more; mIoU: its mean. An unreadable reply has an IoU of
+0, and is counted; a failed call is no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mustsee import stats
+from mustsee.evaluate.answers import Answer, mean_of
+from mustsee.evaluate.span_replies import parse_spans, split_evidence
+from mustsee.questions.drafts import needed_seconds
+from mustsee.records import Question, Span
+from mustsee.stats import Estimate
+from mustsee.verify.conditions.seen import common, merge_spans
+
+THRESHOLDS = (0.3, 0.5, 0.7)
+EVIDENCE_IOU = 0.3  # from which an answer counts as given with its evidence
+_ALWAYS = Span(0.0, 1e9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpanScores:
+    """The scores of one model's spans, 0 to 1.
+
+    `recall`: by threshold ("0.3"), the share of questions with such an IoU. `mean_iou`: over the
+    questions. `asked`: questions; `failed`: of these, without a reply. `replies`; `unread`: of
+    these, not readable as spans.
+    """
+
+    recall: Mapping[str, Estimate]
+    mean_iou: Estimate | None
+    asked: int
+    failed: int
+    replies: int
+    unread: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceScores:
+    """Answers that name their evidence, to questions with options and known evidence.
+
+    `right`: the share that chooses the right option; `with_evidence`: the share that also names
+    spans with an IoU of `EVIDENCE_IOU` or more. `spans`: the spans alone.
+    """
+
+    right: Estimate
+    with_evidence: Estimate
+    spans: SpanScores
+
+
+def measure_iou(named: Sequence[Span], right: Sequence[Span]) -> float:
+    """Return how well spans agree, 0 to 1; what overlaps within one of them counts once."""
+    one, other = merge_spans(named, _ALWAYS), merge_spans(right, _ALWAYS)
+    shared = sum(span.seconds for span in common(one, other))
+    either = needed_seconds((*one, *other))
+    return shared / either if either else 0.0
+
+
+def score_when(
+    questions: Sequence[Question],
+    mine: Mapping[str, Sequence[Answer]],
+    cluster: Mapping[str, str],
+) -> SpanScores | None:
+    """Return the scores of a model's answers to questions that ask when; None if it was asked none.
+    `mine`: question id -> the model's answers. `cluster`: by video id.
+    """
+    asked = [q for q in questions if q.asks_when]
+    named = {
+        q.question_id: [parse_spans(a.reply) for a in mine[q.question_id] if a.failed is None]
+        for q in asked
+    }
+    if not any(mine[q.question_id] for q in asked):
+        return None
+    return _score_spans(asked, named, cluster)
+
+
+def score_evidence(
+    questions: Sequence[Question],
+    mine: Mapping[str, Sequence[Answer]],
+    cluster: Mapping[str, str],
+) -> EvidenceScores | None:
+    """Return the scores of answers with evidence; None if no reply names any. A reply without the
+    line has no evidence, which counts as unreadable.
+    """
+    asked = [q for q in questions if q.options and q.evidence and q.answer_index is not None]
+    given = {
+        q.question_id: [
+            (a.correct is True, split_evidence(a.reply))
+            for a in mine[q.question_id]
+            if a.failed is None
+        ]
+        for q in asked
+    }
+    if not any(found for replies in given.values() for _, found in replies):
+        return None
+    named = {
+        name: [None if found is None else found[1] for _, found in replies]
+        for name, replies in given.items()
+    }
+    good = [q for q in asked if given[q.question_id]]
+    videos = [cluster.get(q.video_id, q.video_id) for q in good]
+    right = [[r for r, _ in given[q.question_id]] for q in good]
+    near = [
+        [spans is not None and measure_iou(spans, q.evidence) >= EVIDENCE_IOU
+         for spans in named[q.question_id]]
+        for q in good
+    ]  # fmt: skip
+    both = [
+        mean_of([float(r and n) for r, n in zip(*pair, strict=True)])
+        for pair in zip(right, near, strict=True)
+    ]
+    return EvidenceScores(
+        right=stats.mean([mean_of([float(r) for r in each]) for each in right], videos),
+        with_evidence=stats.mean(both, videos),
+        spans=_score_spans(asked, named, cluster),
+    )
+
+
+def _score_spans(
+    asked: Sequence[Question],
+    named: Mapping[str, Sequence[Sequence[Span] | None]],
+    cluster: Mapping[str, str],
+) -> SpanScores:
+    good = [q for q in asked if named[q.question_id]]
+    videos = [cluster.get(q.video_id, q.video_id) for q in good]
+    ious = [
+        [0.0 if spans is None else measure_iou(spans, q.evidence) for spans in named[q.question_id]]
+        for q in good
+    ]
+    replies = [spans for each in named.values() for spans in each]
+    return SpanScores(
+        recall={
+            str(t): stats.mean([mean_of([float(i >= t) for i in each]) for each in ious], videos)
+            for t in (THRESHOLDS if good else ())
+        },
+        mean_iou=stats.mean([mean_of(each) for each in ious], videos) if good else None,
+        asked=len(asked),
+        failed=len(asked) - len(good),
+        replies=len(replies),
+        unread=sum(spans is None for spans in replies),
+    )

@@ -18,7 +18,7 @@ from random import Random
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.facts.cases import Stretch
-from mustsee.facts.forms.when import WhenForm, runs_of, word_spans
+from mustsee.facts.forms.when import WhenForm, runs_of
 from mustsee.facts.look import look
 from mustsee.facts.points import RECIPE
 from mustsee.facts.settings import FactSettings
@@ -26,6 +26,7 @@ from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally
 from mustsee.questions.drafts import Draft, evidence_metrics, question_id
+from mustsee.questions.when_wording import word_spans
 from mustsee.records import WHEN, Fact, FormCount, Provenance, Question, Span, Video
 from mustsee.verify.conditions.seen import plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames

@@ -94,11 +94,13 @@ def multiple_choice_questions(questions: Questions) -> Rereadable[Question]:
 
 def open_ended_questions(questions: Questions) -> Rereadable[Question]:
     """Return the kept open-ended questions with a known answer and without points, including
-    twins.
+    twins; none that asks when, since these tasks compare words.
     """
     return Rereadable(
         lambda: (
-            q for q in kept_questions(questions) if not q.options and answer_of(q) and not q.points
+            q
+            for q in kept_questions(questions)
+            if not q.options and answer_of(q) and not q.points and not q.asks_when
         )
     )
 

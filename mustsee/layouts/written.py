@@ -18,9 +18,10 @@ JUDGE_TIMEOUT_S = 60.0  # of one request
 
 def is_open_ended(row: Row) -> bool:
     """Return whether the row is an open-ended question with a known answer and without points,
-    twins included.
+    twins included; none that asks when, whose answer is a span.
     """
-    return not row["options"] and bool(row["answer"]) and not row.get("points")
+    is_open = not row["options"] and bool(row["answer"]) and not row.get("points")
+    return is_open and row.get("form") != "when"
 
 
 def compare_reply(row: Row, reply: str) -> dict[str, Any]:

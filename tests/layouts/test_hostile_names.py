@@ -9,7 +9,7 @@ import pytest
 
 from mustsee.folders import file_name
 from mustsee.layouts import asked, ours
-from mustsee.records import Question, Span, Verdict, Video
+from mustsee.records import WHEN, Question, Span, Verdict, Video
 from ray_jobs.cli.launch import build, compose
 
 LAYOUTS = sorted(p.stem for p in (Path(__file__).parents[2] / "conf" / "layout").glob("*.yaml"))
@@ -18,16 +18,25 @@ NAMES = ("../../outside", "/tmp/mustsee-outside", "a\0b", "", "..", ".", "x/../.
 
 
 def questions() -> list[Question]:
-    verdict = Verdict(filter="sight", model="m", reply="B", correct=False)
+    when = Question(
+        question_id="when", video_id=NAMES[0], recipe="facts", question="When?",
+        question_type="other", evidence=(Span(0.0, 1.0),), answer="0.0 to 1.0 s", form=WHEN,
+    )  # fmt: skip
     return [
-        Question(
-            question_id=f"{name}{i}", video_id=name, recipe="neptune", question="What?",
-            question_type=name or "other", options=("red", "green", "blue", "grey", "none"),
-            answer_index=i % 5, answer=("red", "green", "blue", "grey", "none")[i % 5],
-            subsets=(name,), evidence=(Span(0.0, 1.0),), verdicts=(verdict,),
-        )
-        for i, name in enumerate(NAMES)
-    ]  # fmt: skip
+        when,
+        *(_question(name, i) for i, name in enumerate(NAMES)),
+    ]
+
+
+def _question(name: str, number: int) -> Question:
+    options = ("red", "green", "blue", "grey", "none")
+    verdict = Verdict(filter="sight", model="m", reply="B", correct=False)
+    return Question(
+        question_id=f"{name}{number}", video_id=name, recipe="neptune", question="What?",
+        question_type=name or "other", options=options,
+        answer_index=number % 5, answer=options[number % 5],
+        subsets=(name,), evidence=(Span(0.0, 1.0),), verdicts=(verdict,),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -12,13 +12,10 @@ from mustsee.facts.cases import Stretch, by_chance, find_runs, is_marked
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import VIEW, TruthTable, is_thing, is_written
 from mustsee.questions.drafts import needed_seconds
+from mustsee.questions.when_wording import word_question, word_spans
 from mustsee.records import WHEN, Fact, Span
 from mustsee.verify.conditions.seen import Condition
 
-ASKS = {"event": "When does this happen: {}?", "state": "When is this so: {}?"}
-SEEN, WORDS_SEEN = "When is {} seen?", "When are {} seen?"
-ONCE = "Give its start and its end, in seconds."
-AGAIN = "It comes more than once: give the start and the end of each time, in seconds."
 QUESTION_TYPE = "Temporal Grounding"
 DRAFTS = 3  # times as many facts as questions are wanted are looked for at all moments
 
@@ -79,7 +76,9 @@ class WhenForm(QuestionForm):
             asked.append(fact)
             yield Stem(
                 form=self.name,
-                question=word_question(fact, len(runs)),
+                question=word_question(
+                    fact.phrase, fact.kind, len(runs), is_written=is_written(fact)
+                ),
                 question_type=QUESTION_TYPE,
                 answer=word_spans(spans),
                 evidence=tuple(spans),
@@ -104,17 +103,6 @@ class WhenForm(QuestionForm):
         runs = sum(not n or s.start > spans[n - 1].end for n, s in enumerate(spans))
         whole = table.stretch(0, len(table.moments) - 1).seconds
         return 0 < runs <= self.times and needed_seconds(spans) <= self.share * whole
-
-
-def word_question(fact: Fact, times: int) -> str:
-    """Return the question for a fact that is seen at so many separate times."""
-    ask = ASKS.get(fact.kind, WORDS_SEEN if is_written(fact) else SEEN)
-    return f"{ask.format(fact.phrase)} {ONCE if times == 1 else AGAIN}"
-
-
-def word_spans(spans: Sequence[Span]) -> str:
-    """Return spans in words: "12.5 to 18.0 s; 40.0 to 44.5 s"."""
-    return "; ".join(f"{span.start:.1f} to {span.end:.1f} s" for span in spans)
 
 
 def runs_of(table: TruthTable, stem: Stem) -> list[Stretch]:

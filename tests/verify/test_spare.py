@@ -144,7 +144,7 @@ def test_questions_that_ask_when_are_proved_and_join_the_subset() -> None:
     context = VettingContext(askers={}, video_frames=VideoFrames(video))
     done = asyncio.run(vet(video, [each], context, "mma")).questions or ()
     assert each.asked == [verifier.question().question_id]
-    assert done[1] == replace(when, subsets=("full", "when", "mma"))
+    assert replace(when, subsets=("full", "when", "mma")) in done
 
 
 def test_others_take_the_place_of_what_the_looks_drop() -> None:

@@ -42,7 +42,7 @@ def write_charades_sta(questions: Questions, path: str | Path, videos: Iterable[
                 several += 1
                 continue
             name = PurePosixPath(_name_video(question, videos_by_id, names)).stem
-            (span,) = question.evidence
+            span = question.evidence[0]
             sentence = _word_sentence(question).replace("##", "# #")
             lines.write(f"{name} {span.start:.1f} {span.end:.1f}##{sentence}\n")
             written += 1

@@ -38,11 +38,11 @@ def write_charades_sta(questions: Questions, path: str | Path, videos: Iterable[
     several = written = 0
     with (folder / CHARADES_FILE).open("w", encoding="utf-8") as lines:
         for question in _grounding_questions(questions):
-            if len(question.evidence) > 1:
+            if len(question.evidence) != 1:
                 several += 1
                 continue
             name = PurePosixPath(_name_video(question, videos_by_id, names)).stem
-            span = question.evidence[0]
+            (span,) = question.evidence
             sentence = _word_sentence(question).replace("##", "# #")
             lines.write(f"{name} {span.start:.1f} {span.end:.1f}##{sentence}\n")
             written += 1

@@ -126,11 +126,7 @@ async def find_spans(
     span is shorter than its ends are sure.
     """
     runs = [(n, run) for n, stem in enumerate(stems) for run in runs_of(table, stem)]
-    ends = [
-        end
-        for n, run in runs
-        for end in _list_ends(table, table.by_id[stems[n].centre], run, table.moments)
-    ]
+    ends = [end for n, run in runs for end in _list_ends(table, table.by_id[stems[n].centre], run)]
     times = await set_ends(ends, judge, width, table.stretch(0, len(table.moments) - 1))
     found: list[list[Span] | None] = [[] for _ in stems]
     for (n, _), start, end in zip(runs, times[::2], times[1::2], strict=True):
@@ -142,12 +138,11 @@ async def find_spans(
     return [None if spans is None else tuple(spans) for spans in found]
 
 
-def _list_ends(
-    table: TruthTable, fact: Fact, run: Stretch, moments: Sequence[Span]
-) -> tuple[SpanEnd, SpanEnd]:
+def _list_ends(table: TruthTable, fact: Fact, run: Stretch) -> tuple[SpanEnd, SpanEnd]:
     """Return the start and the end of a run of moments at which a fact holds, with where they may
     lie: from the edge of the moment beside it, at which it does not hold, to its far border.
     """
+    moments = table.moments
     first, last = moments[run.first], moments[run.last]
     before = max(first.start - EDGE_S, moments[max(0, run.first - 1)].start)
     after = min(last.end + EDGE_S, moments[min(len(moments) - 1, run.last + 1)].end)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustsee.calls.llm import Asker, Reply, Request
+from mustsee.calls.llm import RULES, Asker, Reply, Request
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import UserError
 from mustsee.facts.forms.when import WhenForm
@@ -23,9 +23,11 @@ from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally
 from mustsee.facts.when import END_LOOKS, ENDS_OPEN, ENDS_SET, WhenQuestions, ask_when
+from mustsee.offline import facts as offline
 from mustsee.prompts import Prompts
 from mustsee.records import Provenance, Span, Video
 from tests.facts.tables import MOMENT_S, random_table, table_of
+from tests.offline.test_sight import plain, shown
 
 RING, HOLD = "a boy in red rings a bell", "a woman in grey lifts a basket"
 MOMENTS = 20
@@ -233,3 +235,41 @@ def test_without_the_form_nothing_is_looked_at() -> None:
     )  # fmt: skip
     assert asked == WhenQuestions()
     assert not viewer.spans
+
+
+class Rules:
+    """The rules in the model's place: they measure the frames that they are shown."""
+
+    identity = RULES
+
+    async def complete(self, request: Request) -> Reply:
+        return Reply(text=offline.RULES[request.prompt](request), model=RULES)
+
+
+class ColouredFrames:
+    """Frames that are red from 25.2 to 33.4 s, and blue before and after."""
+
+    async def jpegs(self, times: Sequence[float], see: Any) -> tuple[bytes, ...]:
+        return tuple(shown([plain("red" if 25.2 <= t < 33.4 else "blue") for t in times]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "phrase", "is_asked"), [("view", "a large red area", True), ("event", RING, False)]
+)
+def test_rules_ask_only_for_what_they_can_look_for(kind: str, phrase: str, is_asked: bool) -> None:
+    frames: Any = ColouredFrames()
+    video = Video(video_id="v", uri="v.mp4", duration=MOMENTS * MOMENT_S)
+    asked = asyncio.run(
+        ask_when(
+            video, table_of([(kind, phrase, [4, 5])], [0] * MOMENTS),
+            Asker(llm=Rules(), prompts=Prompts()), frames,
+            FactSettings(forms={"when": WhenForm(questions=4)}),
+            StepTally(RequestTally(), lambda name, n: None), Provenance(llm=RULES, prompts=""),
+        )
+    )  # fmt: skip
+    assert bool(asked.questions) is is_asked
+    for question in asked.questions:
+        assert question.question.startswith("When is a large red area seen?")
+        (span,) = question.evidence
+        assert abs(span.start - 25.2) <= 0.5
+        assert abs(span.end - 33.4) <= 0.5

@@ -30,8 +30,8 @@ SOURCE = "mustsee"  # TimeLens names the dataset that a video comes from
 
 def write_charades_sta(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> str:
     """Write the questions that ask when, and have one span, to `path/charades_sta.txt`; return a
-    line that says what was left out, and which videos are named otherwise than their files. Raises
-    UserError if there is none, and for two videos whose files have one name.
+    line that says how many, what was left out, and which videos are named otherwise than their
+    files. Raises UserError if there is none, and for two videos whose files have one name.
     """
     folder, videos_by_id = _make_folder(path), by_id(videos)
     names = dict[str, str]()
@@ -52,13 +52,14 @@ def write_charades_sta(questions: Questions, path: str | Path, videos: Iterable[
             "several spans, and a line has one: layout=timelens writes them"
         )
     left = f"{several} with several spans left out: layout=timelens writes them, too"
-    return "; ".join(([left] if several else []) + _describe_renamed(names, videos_by_id))
+    said = [_describe_count(written), *([left] if several else [])]
+    return "; ".join(said + _describe_renamed(names, videos_by_id))
 
 
 def write_timelens(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> str:
     """Write the questions that ask when to `path/timelens.jsonl`, those of a video on one line;
-    return a line on videos of unknown length, or named otherwise than their files. Raises
-    UserError if there is none, and for two videos whose files have one name.
+    return a line on their number, and videos of unknown length, or named otherwise than their
+    files. Raises UserError if there is none, and for two videos whose files have one name.
     """
     folder, videos_by_id = _make_folder(path), by_id(videos)
     names = dict[str, str]()
@@ -79,8 +80,10 @@ def write_timelens(questions: Questions, path: str | Path, videos: Iterable[Vide
             }
             lines.write(json.dumps(record, ensure_ascii=False) + "\n")
     unknown = sum(lengths.get(name) is None for name in events)
-    said = [f"{unknown} of {len(events)} videos have no known length: duration is null"]
-    return "; ".join((said if unknown else []) + _describe_renamed(names, videos_by_id))
+    said = [_describe_count(sum(map(len, events.values())))]
+    if unknown:
+        said.append(f"{unknown} of {len(events)} videos have no known length: duration is null")
+    return "; ".join(said + _describe_renamed(names, videos_by_id))
 
 
 def _make_folder(path: str | Path) -> Path:
@@ -101,6 +104,10 @@ def _grounding_questions(questions: Questions) -> Iterator[Question]:
             "no question asks when something is seen: `mustsee make` writes such questions with "
             "ask.settings.forms.when.questions=10 (docs/facts.md)"
         )
+
+
+def _describe_count(written: int) -> str:
+    return f"of these {written} ask when something is seen, and only they have a line"
 
 
 def _word_sentence(question: Question) -> str:

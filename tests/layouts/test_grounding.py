@@ -50,6 +50,7 @@ def test_charades_sta_is_read_line_by_line(tmp_path: Path) -> None:
     (_, (name, *rest)) = read
     assert rest == [0.0, 3.5, "a sign says # # 5"]
     assert name.startswith("my_holiday")
+    assert said.startswith("of these 2 ask when")
     assert "1 with several spans left out" in said
     assert "1 videos need files of other names" in said
     assert f"{name}.mkv" in said
@@ -69,6 +70,7 @@ def test_timelens_has_a_line_for_each_video_with_all_spans(tmp_path: Path) -> No
         ],
     }
     assert second["events"] == [{"query": "a sign says ## 5", "span": [[0.0, 3.5]]}]
+    assert said.startswith("of these 3 ask when")
     assert "1 of 2 videos have no known length" in said
 
 

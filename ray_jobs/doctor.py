@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -115,8 +115,10 @@ class Doctor:
 
     def _placement(self) -> Iterator[DoctorCheck]:
         asks_much = any(h.gpus or h.tpus for h in self.cluster.stages.values())
-        if asks_much or "RAY_ADDRESS" in os.environ:
-            yield from placement(self.cluster, nodes())
+        is_cluster = "RAY_ADDRESS" in os.environ
+        if asks_much or is_cluster:
+            grows = self.cluster.autoscales and is_cluster  # This machine alone never does.
+            yield from placement(replace(self.cluster, autoscales=grows), nodes())
 
 
 def codecs(names: Sequence[str]) -> Iterator[DoctorCheck]:
@@ -242,9 +244,9 @@ def placement(cluster: Cluster, nodes: Sequence[Mapping[str, float]]) -> Iterato
         )
         lacking = lacking_resources([wanted], nodes)
         grows = cluster.autoscales and lacking is not None
-        detail = asked if lacking is None else f"{asked}; the cluster has {there}"
+        detail = asked if lacking is None else f"{asked}; there are {there}"
         if grows:
-            detail += ": the stage waits until it grows"
+            detail += ": the stage waits until the cluster grows"
         ok = True if lacking is None else None if grows else False
         yield DoctorCheck(what=f"stage {stage}", ok=ok, detail=detail)
 

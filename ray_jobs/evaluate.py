@@ -68,8 +68,8 @@ class Evaluate:
     def __call__(self) -> int:
         open_metrics = resolve_metrics(self.metrics)
         choice_metrics = resolve_metrics(self.choice_metrics)
-        source = read(self.questions, self.format, columns_from(self.table))
-        reading, errata = correct_keys(source, self.errata)
+        given = read(self.questions, self.format, columns_from(self.table))
+        reading, errata = correct_keys(given, self.errata)
         if isinstance(self.answer, AnswerLlm):
             kinds = {q.question_type in SCALES for q in reading if _is_graded(q)}
             judged = self.answer.open_ended or False in kinds
@@ -122,7 +122,7 @@ class Evaluate:
         errata: AppliedErrata | None,
     ) -> list[RenderableType]:
         """Score the replies and write the results, and set the `scores` of the page; returns the
-        last lines of the summary. `errata`: those applied, and the questions before them.
+        last lines of the summary. `errata`: those applied.
         """
         videos = list(tables.videos())
         mine = list(tables.questions())

@@ -33,6 +33,10 @@ ATTEMPTS = 12  # of a request, some minutes in all: a lost replica loads its wei
 CHARACTERS_PER_TOKEN = 4  # about; the endpoint counts by itself
 
 
+class NoJudge(UserError):
+    """No judge answers at an address."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Served:
     """The judge at an address."""
@@ -100,13 +104,13 @@ class ServedDescription:
 
 
 def describe(served: Served) -> ServedDescription:
-    """Ask a judge for its description. Raises UserError if none answers."""
+    """Ask a judge for its description. Raises NoJudge if none answers, UserError if it refuses."""
     try:
         said = replace(served.client, attempts=1).models()
         record = Record.load(json.dumps(said["record"]), f"the judge at {served.url}")
         return ServedDescription(record=record, limit=int(said["limit"]))
     except (Transient, LookupError, TypeError, ValueError) as error:
-        raise UserError(
+        raise NoJudge(
             f"judge=serve: no judge answers at {served.url} ({error}); start one with `serve run "
             "serve.judge:app`, set judge.engine.url=, or let the job start one with "
             "+judge@judge.engine.start=mini"

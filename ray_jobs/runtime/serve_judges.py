@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
-from actors.judge.served import Served, describe
+from actors.judge.served import NoJudge, Served, describe
 from mustsee.errors import MustseeError, UserError
 from ray_jobs.runtime.trials import walk_parts
 
@@ -21,7 +21,8 @@ def serve_judges(parts: Iterable[Any]) -> Generator[None]:
     """Serve the judge that parts ask to be started, unless one answers at its address already; it
     ends with the context. Each node of a cluster has a proxy at that address of its own.
 
-    Raises UserError for an address of another machine, MustseeError if the judge does not start.
+    Raises UserError for an address of another machine and for a judge that refuses the key,
+    MustseeError if the judge does not start.
     """
     asked = {
         item.url: item for part in parts for item in walk_parts(part)
@@ -43,7 +44,7 @@ def serve_judges(parts: Iterable[Any]) -> Generator[None]:
 
 
 def _answers(served: Served) -> bool:
-    with contextlib.suppress(UserError):
+    with contextlib.suppress(NoJudge):
         describe(served)
         return True
     return False

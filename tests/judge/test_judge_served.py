@@ -17,6 +17,7 @@ from mustsee.errors import Transient, UserError
 from mustsee.judge.judge import Identity, JudgeConfig, JudgeItem, Record
 from mustsee.judge.prompt import triple
 from mustsee.store import identity
+from ray_jobs.runtime.serve_judges import serve_judges
 from serve.judge_guard import Keys, RequestLimits
 from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
@@ -84,8 +85,14 @@ def test_an_address_without_a_judge_and_a_wrong_key_are_said_before_any_work(
     with pytest.raises(UserError, match=r"no judge answers at http://127\.0\.0\.1:1 .*serve run"):
         JudgeConfig(engine=Served(url="http://127.0.0.1:1")).check(None)
     monkeypatch.setenv(VARIABLE, "another-key-that-is-wrong")
+    refused = Served(url=address, key_env=VARIABLE)
     with pytest.raises(UserError, match="401"):
-        JudgeConfig(engine=Served(url=address, key_env=VARIABLE)).check(None)
+        JudgeConfig(engine=refused).check(None)
+    with (
+        pytest.raises(UserError, match="401"),
+        serve_judges([replace(refused, start=local_judge())]),
+    ):
+        pass  # It is not taken for an address without a judge.
 
 
 def test_another_judge_than_the_started_one_is_refused(address: str) -> None:

@@ -132,7 +132,7 @@ def test_each_stage_says_what_it_asks_and_what_the_cluster_lacks() -> None:
     small = {check.what: check for check in doctor.placement(cluster, [{"CPU": 8.0}])}
     assert small["stage ask"].mark == "ok"
     assert small["stage caption"].mark == "-"
-    assert "1 to 2 x 1 CPU, 0.4 GPU; the cluster has 8 CPU" in small["stage caption"].detail
+    assert "1 to 2 x 1 CPU, 0.4 GPU; there are 8 CPU" in small["stage caption"].detail
     large = doctor.placement(cluster, [{"CPU": 8.0, "GPU": 1.0}])
     assert {check.mark for check in large} == {"ok"}
     fixed = dataclasses.replace(cluster, autoscales=False)

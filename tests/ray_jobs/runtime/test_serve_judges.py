@@ -52,7 +52,7 @@ def test_answers_are_judged_alike_by_a_served_judge_and_in_the_stage(tmp_path: P
 
 
 def test_only_the_address_of_each_node_itself_can_be_served() -> None:
-    judge = JudgeConfig(engine=Served(url="http://10.255.255.1:9", timeout=0.2, start=JudgeConfig(
+    judge = JudgeConfig(engine=Served(url="http://0.0.0.0:1", timeout=0.2, start=JudgeConfig(
         engine=Served(), uncalibrated=True)))  # fmt: skip
     with (
         pytest.raises(UserError, match=r"answers at 127\.0\.0\.1 of each node"),

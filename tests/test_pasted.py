@@ -122,8 +122,8 @@ def test_a_bash_block_runs_when_pasted(
     page: str, command: str, folder: Path, user_env: Path
 ) -> None:
     shell = ["bash", "-euo", "pipefail", "-c", command]
-    code, _, errors = run_as_user(user_env, folder, *shell)
-    assert code == 0, errors[-2000:]
+    code, printed, errors = run_as_user(user_env, folder, *shell)
+    assert code == 0, printed[-2000:] + errors[-2000:]
 
 
 @pytest.mark.slow

@@ -148,8 +148,8 @@ def test_a_job_runs_from_any_folder_with_paths_relative_to_it(tmp_path: Path) ->
 
 def test_a_job_offers_only_the_choices_that_it_can_run(tmp_path: Path) -> None:
     """A choice that is for some jobs names them in its file; each job composes what it offers."""
-    for job in ("make", "neptune", "recuts", "cinepile", "egoschema", "mlvu"):
-        inputs = [f"{key}=x" for key in known_keys(job) if key in ("out", "made", *INPUTS)]
+    for job in ("make", "neptune", "cinepile", "egoschema", "mlvu"):
+        inputs = [f"{key}=x" for key in known_keys(job) if key in ("out", *INPUTS)]
         for group in ("ask", "vet"):
             if group not in known_keys(job):
                 continue

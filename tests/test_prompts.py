@@ -147,7 +147,11 @@ def test_one_question_is_not_plural(name: str, variables: dict[str, object]) -> 
     ("name", "variables", "noun"),
     [
         ("facts/extract", {"window": WINDOW, "frames": (), "kinds": ("event",), "most": 1}, "fact"),
-        ("facts/look", {"phrases": FACTS[:1], "frames": (), "span": WINDOW.span}, "line"),
+        (
+            "facts/look",
+            {"phrases": FACTS[:1], "moments": (), "frames": (), "span": WINDOW.span},
+            "line",
+        ),
         ("facts/rank", {"asked": ({"question": "Who?", "options": "ab"},)}, "question"),
     ],
 )

@@ -2,5 +2,5 @@
 
 The stage `ask` with `ask=facts` runs `recipe`. `table` holds what is true at which moment, `forms`
 make questions of it, `draw` gives them options that words do not decide, and `select` takes as many
-as are wanted. `recuts` asks the same questions of a video and of its re-cut.
+as are wanted.
 """

@@ -1,4 +1,4 @@
-"""Looks at one moment: which of several phrases are seen in it.
+"""Looks at one moment or some: which of several phrases are seen, each in its moment.
 
 1: SEEN
 2: NOT SEEN | another man pours
@@ -30,30 +30,34 @@ _VERDICT = re.compile(
 
 
 async def look(
-    facts: Sequence[Fact],
+    asked: Sequence[tuple[Fact, Span]],
     images: Sequence[bytes],
     times: Sequence[float],
-    span: Span,
     asker: Asker,
     *,
     seed: int,
-) -> dict[str, bool | None]:
-    """Return for each fact, by id, whether the model sees it in the moment `span`; null where it
-    cannot tell. `images`, at `times`, may begin before it and end after it. Raises BadRow if no
-    reply can be parsed.
+) -> list[bool | None]:
+    """Return for each fact whether the model sees it in the moment beside it; null where it cannot
+    tell. `images`, at `times`, may begin before the first moment and end after the last. Raises
+    BadRow if no reply can be parsed.
     """
-    phrases = sorted(facts, key=lambda fact: fact.fact_id)
-    random.Random(f"{seed}/{span.start:.3f}/look").shuffle(phrases)
+    span = Span(min(moment.start for _, moment in asked), max(moment.end for _, moment in asked))
+    order = sorted(range(len(asked)), key=lambda n: (asked[n][0].fact_id, asked[n][1].start))
+    random.Random(f"{seed}/{span.start:.3f}/look").shuffle(order)
+    order.sort(key=lambda n: asked[n][1].start)
+    moments = tuple(asked[n][1] for n in order)
     verdicts = await asker.ask(
         PROMPT,
-        verdicts_form(len(phrases)),
+        verdicts_form(len(asked)),
         seed=seed,
         images=images,
-        phrases=tuple(phrases),
+        phrases=tuple(asked[n][0] for n in order),
+        moments=() if all(moment == span for moment in moments) else moments,
         frames=tuple(times),
         span=span,
     )
-    return {fact.fact_id: TRUTH[said] for fact, said in zip(phrases, verdicts, strict=True)}
+    said = dict(zip(order, verdicts, strict=True))
+    return [TRUTH[said[n]] for n in range(len(asked))]
 
 
 def verdicts_form(count: int) -> Form[tuple[str, ...]]:

@@ -23,7 +23,7 @@ MODEL_KINDS = ("event", "place", "person", "object", "state", "cause")  # asked 
 class FactSettings:
     """How facts are listed, verified and asked about."""
 
-    version: ClassVar[str] = "23"
+    version: ClassVar[str] = "24"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",
@@ -57,7 +57,12 @@ class FactSettings:
     look: Condition = field(
         default_factory=lambda: Condition(condition="evidence", fps=1.0, least=4, most=12)
     )
-    """Frames of a moment for the verifier."""
+    """Frames of a moment for the verifier, where questions are composed of what it sees."""
+    look_own: Condition = field(
+        default_factory=lambda: Condition(condition="evidence", fps=1.5, least=3, most=64, at=0.0)
+    )
+    """Frames of `moments.window` moments for the verifier, where none are: a fact is looked for
+    where it is claimed, and nowhere else."""
     texts: int = 2
     """Texts on the screen that begin in one moment, at most; the longest ones."""
     closer: Condition | None = field(

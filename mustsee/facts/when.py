@@ -85,6 +85,12 @@ class SpanEnd:
         return replace(self, **{"present" if verdict else "absent": self.middle})
 
 
+def asks_when(settings: FactSettings) -> bool:
+    """Whether questions that ask when are wanted."""
+    form = settings.forms.get(WHEN)
+    return isinstance(form, WhenForm) and form.questions > 0
+
+
 async def ask_when(
     video: Video,
     table: TruthTable,
@@ -98,7 +104,7 @@ async def ask_when(
     looks agree on. A look without a readable reply tells nothing, and is counted.
     """
     form = settings.forms.get(WHEN)
-    if not isinstance(form, WhenForm) or not form.questions:
+    if not asks_when(settings) or not isinstance(form, WhenForm):
         return WhenQuestions()
     stems = list(form.stems(table, Random(f"{settings.seed}/{WHEN}")))
     judge = _make_judge(video, verifier, frames, form, settings.seed, tally)
@@ -199,16 +205,17 @@ def _make_judge(
     or has no readable reply. One look judges all facts of one span.
     """
 
-    async def look_once(span: Span, facts: Sequence[Fact], more: int) -> dict[str, bool | None]:
+    async def look_once(span: Span, facts: Sequence[Fact], more: int) -> list[bool | None]:
         planned = plan(form.look, video_span(video), (span,))
         times = planned.times if planned else ()
         tally.requests.add_sent(END_LOOKS)
         try:
             images = await frames.jpegs(times, form.look)
-            return await look(facts, images, times, span, verifier, seed=seed + more)
+            asked = [(fact, span) for fact in facts]
+            return await look(asked, images, times, verifier, seed=seed + more)
         except BadRow as error:
             tally.requests.add_unread(END_LOOKS, error)
-            return {}
+            return [None] * len(facts)
 
     async def judge(asked: Sequence[tuple[Fact, Span]], more: int) -> list[bool | None]:
         by_span: dict[Span, dict[str, Fact]] = {}
@@ -216,8 +223,12 @@ def _make_judge(
             if span.seconds > 0:
                 by_span.setdefault(span, {})[fact.fact_id] = fact
         looks = [look_once(span, list(facts.values()), more) for span, facts in by_span.items()]
-        found = dict(zip(by_span, await gather(*looks), strict=True))
-        return [found.get(span, {}).get(fact.fact_id) for fact, span in asked]
+        found = {
+            (name, span): verdict
+            for (span, facts), seen in zip(by_span.items(), await gather(*looks), strict=True)
+            for name, verdict in zip(facts, seen, strict=True)
+        }
+        return [found.get((fact.fact_id, span)) for fact, span in asked]
 
     return judge
 

@@ -114,7 +114,8 @@ def facts(count: int) -> list[Fact]:
 
 def look_with(verifier: Verifier, shown: Sequence[Fact], seed: int = 0):
     asker = Asker(llm=verifier, prompts=Prompts(), tries=1)
-    return asyncio.run(look(shown, (b"1", b"2", b"3"), (11.0, 13.0, 19.0), HERE, asker, seed=seed))
+    asked = [(fact, HERE) for fact in shown]
+    return asyncio.run(look(asked, (b"1", b"2", b"3"), (11.0, 13.0, 19.0), asker, seed=seed))
 
 
 @given(st.integers(1, 24), st.integers(0, 99))
@@ -122,9 +123,7 @@ def test_verdicts_return_to_their_facts(count: int, seed: int) -> None:
     shown = facts(count)
     known = [fact.phrase for fact in shown[::3]]
     seen = look_with(Verifier(known), shown, seed)
-    for n, fact in enumerate(shown):
-        assert seen[fact.fact_id] is (True, False, None)[n % 3]
-    assert len(seen) == count
+    assert seen == [(True, False, None)[n % 3] for n in range(count)]
 
 
 def test_phrases_are_shuffled_by_the_seed_and_the_moment() -> None:
@@ -150,8 +149,22 @@ def test_the_moment_and_the_spacing_of_its_frames_are_said() -> None:
     assert "from 12.0 s to 18.0 s" in text
     assert "one picture about every 4.0 s" in text
     assert "1: (cause) a man runs, because the bell rings" in text
-    within = Prompts().render("facts/look", phrases=(cause,), frames=(13.0,), span=HERE).user
+    within = (
+        Prompts().render("facts/look", phrases=(cause,), moments=(), frames=(13.0,), span=HERE).user
+    )
     assert "one picture about every" not in within
+
+
+def test_phrases_of_several_moments_stand_with_theirs_in_the_order_of_time() -> None:
+    verifier, shown = Verifier([facts(3)[0].phrase]), facts(3)
+    later = Span(18.0, 24.0)
+    asked = [(shown[0], later), (shown[1], HERE), (shown[0], HERE)]
+    asker = Asker(llm=verifier, prompts=Prompts(), tries=1)
+    seen = asyncio.run(look(asked, (b"1",), (20.0,), asker, seed=0))
+    assert seen == [True, False, True]
+    text = verifier.requests[0].messages[-1].text
+    assert "from 12.0 s to 24.0 s" in text
+    assert text.index("[12.0-18.0] (event)") < text.index("3: [18.0-24.0] (event) a red cat runs 0")
 
 
 def test_a_look_without_readable_reply_raises() -> None:

@@ -16,22 +16,15 @@ from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, UserError
 from mustsee.facts.exam import EXAM_ANSWERS, MAX_UNREAD_PARTS, examine
 from mustsee.facts.extract import make_fact
+from mustsee.facts.fact_looks import LOOKS, look_at, plan_own_looks, plan_table_looks
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
 from mustsee.facts.listing import list_facts, merge_fact, pick_texts
-from mustsee.facts.recipe import (
-    LOOKS,
-    AlikeMoments,
-    compose,
-    drop_near_acts,
-    drop_twins,
-    look_at,
-    spoken_entries,
-    wanted_entries,
-)
+from mustsee.facts.recipe import AlikeMoments, compose, spoken_entries
 from mustsee.facts.select import Chosen, ChosenGroup, SelectRules
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
+from mustsee.facts.stems import drop_near_acts, drop_twins
 from mustsee.facts.table import TruthTable
 from mustsee.prompts import Prompts
 from mustsee.records import PAIR, SET, Fact, Provenance, RequestCount, Span, Video
@@ -81,8 +74,18 @@ def verdicts(request: Request, truth: Mapping[str, str]) -> str:
 def look(model: Model, settings: FactSettings = SETTINGS) -> tuple[TruthTable, RequestTally]:
     video, requests = Video(video_id="v", uri="v.mp4", duration=30.0), RequestTally()
     frames: Any = Frames()
-    looked = asyncio.run(look_at(table(), video, asker(model), frames, settings, requests))
+    own = table()
+    planned = plan_table_looks(own, settings)
+    looked = asyncio.run(look_at(own, planned, video, asker(model), frames, settings, requests))
     return looked, requests
+
+
+def by_moment(looked: TruthTable, settings: FactSettings) -> dict[int, list[Fact]]:
+    """The facts that planned looks judge, by moment."""
+    facts: dict[int, list[Fact]] = {}
+    for name, moment in (e for one in plan_table_looks(looked, settings) for e in one.entries):
+        facts.setdefault(moment, []).append(looked.by_id[name])
+    return facts
 
 
 def claimed_at(request: Request) -> str:
@@ -90,7 +93,7 @@ def claimed_at(request: Request) -> str:
 
 
 def test_what_is_claimed_comes_first_and_no_look_has_too_many_phrases() -> None:
-    wanted = wanted_entries(table(), replace(SETTINGS, phrases=2))
+    wanted = by_moment(table(), replace(SETTINGS, phrases=2))
     assert set(wanted) <= set(range(5))
     assert all(len(facts) <= 2 for facts in wanted.values())
     for moment, facts in wanted.items():
@@ -107,13 +110,45 @@ def test_forms_of_which_few_questions_are_taken_ask_for_few_entries() -> None:
     def kinds(share: float) -> Counter[str]:
         forms = {"after": AfterForm(), "holds": AtForm(of="object")}
         select = SelectRules(beside_share=share)
-        wanted = wanted_entries(claimed, FactSettings(forms=forms, phrases=6, select=select))
+        wanted = by_moment(claimed, FactSettings(forms=forms, phrases=6, select=select))
         return Counter(fact.kind for asked in wanted.values() for fact in asked)
 
     low, high = kinds(0.01), kinds(1.0)
     assert low["object"] < high["object"]
     assert low["event"] > high["event"]
     assert low.total() == high.total()
+
+
+def test_where_nothing_is_composed_one_look_judges_facts_of_some_moments_and_few_others() -> None:
+    """Each fact is judged in the moment where it is claimed; what is not claimed there is false or
+    unknown, whatever one look says.
+    """
+    every_fifth = replace(SETTINGS, moments=replace(SETTINGS.moments, window=4))
+    looks = plan_own_looks(own := table(), every_fifth)
+    assert [sorted({m for _, m in one.entries}) for one in looks] == [[0, 1, 2, 3], [4]]
+    claimed = {(event(n).fact_id, n) for n in range(5)}
+    others = [{e for e in one.entries if e not in claimed} for one in looks]
+    assert [len(some) for some in others] == [1, 1]
+    assert all(abs(own.claims[name][0] - m) > 1 for some in others for name, m in some)
+
+    def reply(request: Request) -> str:
+        phrases, moments = request.variables["phrases"], request.variables["moments"]
+        assert len(phrases) == len(moments) or not moments
+        assert list(moments) == sorted(moments, key=lambda span: span.start)
+        return "\n".join(
+            f"{n}: {'NOT SEEN' if fact.phrase == event(2).phrase else 'SEEN'}"
+            for n, fact in enumerate(phrases, 1)
+        )
+
+    video, requests, frames = Video(video_id="v", uri="v", duration=30.0), RequestTally(), Frames()
+    model: Any = asker(Model(reply))
+    looked = asyncio.run(look_at(own, looks, video, model, frames, every_fifth, requests))  # type: ignore[arg-type]
+    assert requests.counts == (RequestCount(what=LOOKS, sent=2),)
+    drops = {fact.phrase: fact.drop for fact in looked.facts}
+    assert drops.pop(event(2).phrase) == "not seen where it is claimed"
+    assert set(drops.values()) == {None}
+    assert {looked.truth[e] for some in others for e in some} <= {None, False}
+    assert looked.truth[event(1).fact_id, 1] is True
 
 
 def test_a_fact_that_is_not_seen_where_it_is_claimed_is_dropped() -> None:

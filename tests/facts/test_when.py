@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from mustsee.calls.llm import RULES, Asker, Reply, Request
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import UserError
+from mustsee.facts.fact_looks import plan_table_looks
 from mustsee.facts.forms.when import WhenForm
-from mustsee.facts.recipe import wanted_entries
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
@@ -85,10 +85,9 @@ def test_things_and_phrases_within_others_are_not_asked_for() -> None:
 
 def test_no_entry_is_wanted_unless_it_is_set_and_then_all_are() -> None:
     table = replace(seen_at([4]), truth={})
-    wanted = wanted_entries(table, FactSettings(forms={"when": WhenForm()}))
-    assert not wanted
-    wanted = wanted_entries(table, FactSettings(forms={"when": WhenForm(questions=1)}))
-    assert set(wanted) == set(range(MOMENTS))
+    assert not plan_table_looks(table, FactSettings(forms={"when": WhenForm()}))
+    looks = plan_table_looks(table, FactSettings(forms={"when": WhenForm(questions=1)}))
+    assert {moment for one in looks for _, moment in one.entries} == set(range(MOMENTS))
 
 
 @pytest.mark.parametrize(

@@ -240,12 +240,12 @@ def test_videos_of_other_questions_are_refused(tmp_path: Path) -> None:
         rows_of(neptune.read(release), str(tmp_path))
 
 
-def test_the_file_of_a_video_is_not_taken_for_its_recut(tmp_path: Path) -> None:
+def test_the_file_of_a_video_is_not_taken_for_one_made_of_it(tmp_path: Path) -> None:
     sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([6]))
     own, again = questions(2)
-    recut = Video(video_id="r0", uri="made/r0.mp4", source="v0", plan="{}", duration=6.0)
+    made = Video(video_id="r0", uri="made/r0.mp4", source="v0", plan="{}", duration=6.0)
     asked = (replace(own, video_id="v0"), replace(again, video_id="r0"))
-    reading = QuestionFile(layout="ours", questions=asked, videos=(recut,))
+    reading = QuestionFile(layout="ours", questions=asked, videos=(made,))
     uris = {row["video_id"]: row["uri"] for row in rows_of(reading, str(tmp_path)).to_pylist()}
     assert uris == {"v0": str(tmp_path / "v0.mp4"), "r0": "made/r0.mp4"}
 

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from mustsee.media.video import facts as file_facts
 from ray_jobs.cli.launch import build, compose
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,11 +19,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 def make(out: Path, videos: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ray_jobs.make", f"out={out}", f"videos={videos}"]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=dict(os.environ))
-
-
-def recuts(made: Path, out: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ray_jobs.recuts", f"made={made}", f"out={out}"]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=dict(os.environ))
 
 
@@ -86,19 +80,3 @@ def test_make_composes_questions_of_facts_and_computes_nothing_twice(tmp_path: P
     assert "0 stage results computed" in again.stdout
     assert {p.name: p.read_bytes() for p in out.glob("*.parquet")} == before
     assert json.loads((out / "run.json").read_text())["llm"]["calls"] == 0
-    recut = tmp_path / "recuts"
-    assert (done := recuts(out, recut)).returncode == 0, done.stderr
-    videos_by_id = {row["video_id"]: row for row in rows(recut / "videos.parquet")}
-    row = videos_by_id["pancakes_recut"]
-    assert (row["source"], row["uri"]) == ("pancakes", str(recut / "videos/pancakes_recut.mp4"))
-    assert file_facts(row["uri"]).duration == pytest.approx(row["duration"], abs=0.1)
-    assert videos_by_id["seasons"]["duration"] > 0
-    pairs: dict[str, list[dict[str, Any]]] = {}
-    for question in rows(recut / "questions.parquet"):
-        pairs.setdefault(question["group"], []).append(question)
-    assert pairs
-    assert f"re-cut: {len(pairs)}, on " in done.stdout
-    for one, other in pairs.values():
-        assert (one["question"], one["options"]) == (other["question"], other["options"])
-        assert one["answer"] != other["answer"]
-        assert {one["video_id"], other["video_id"]} == {"pancakes", "pancakes_recut"}

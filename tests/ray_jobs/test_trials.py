@@ -78,7 +78,6 @@ JOBS = {
     "egoschema": [f"narrations={VIDEO}", "columns=ego4d"],
     "mlvu": [],
     "export": [f"questions={VIDEO}"],
-    "recuts": [f"made={Path(VIDEO).parent}"],
     "probe": [],
     "report": [],
     "templates": [f"questions={VIDEO}"],

@@ -206,7 +206,8 @@ async def _facts(asker: RecordingAsker) -> None:
     await extract_facts(
         WINDOW, asker, images=(b"1", b"2", b"3"), times=times, kinds=KINDS, most=9, seed=0,
     )  # fmt: skip
-    await look(FACTS, (b"1", b"2", b"3"), times, Span(10.0, 16.0), asker, seed=0)
+    asked = [(fact, Span(10.0, 16.0)) for fact in FACTS]
+    await look(asked, (b"1", b"2", b"3"), times, asker, seed=0)
     questions = tuple(f"Which of these is seen next after {phrase}?" for phrase in PHRASES)
     await rank([(q, OPTIONS[:3]) for q in questions[:2]], asker, seed=0)
     await _deep(asker)

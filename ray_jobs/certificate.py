@@ -16,6 +16,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from actors.hear.missing import HearMissing
 from actors.part import Part
 from actors.stages.certify import FILTER, Certify
 from mustsee.evaluate import certificate_show
@@ -47,7 +48,7 @@ class Certificates:
             run.read(rows)
             run.stage("probe", self.probe)
             if self.certify.listens:
-                run.stage("hear", self.hear)
+                run.stage("hear", HearMissing(hear=self.hear))
             run.stage("certify", self.certify)
             return run.publish(files=report, measures=True)
 

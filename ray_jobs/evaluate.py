@@ -23,6 +23,7 @@ import mustsee
 from actors.answer.guess import TextGuesser
 from actors.answer.llm import AnswerLlm
 from actors.answer.predictions import Predictions
+from actors.hear.missing import HearMissing
 from actors.part import Answerer, NamedAnswerer, Part
 from actors.stages.ask_options import prompts_in
 from actors.stages.grade import GradeReplies
@@ -88,7 +89,7 @@ class Evaluate:
             if self.videos is not None and answerer and (answerer.looks or answerer.listens):
                 run.stage("probe", self.probe)
                 if answerer.listens:
-                    run.stage("hear", self.hear)
+                    run.stage("hear", HearMissing(hear=self.hear))
             run.stage("answer", self.answer)
             if graded:
                 run.stage("grade", self.grade)

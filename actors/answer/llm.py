@@ -82,6 +82,8 @@ class AnswerLlm:
     see: Condition = BLIND
     rag: Rag = keyed_by(lambda part: part.rag if part.rag.on else None, default=WHOLE)
     """Video RAG: show only the clips that are relevant to the question (MLVU, appendix H)."""
+    transcript_of: tuple[str, ...] | None = None
+    """Recipes whose questions come with the transcript of see.transcript=true; null: all."""
     prefill: str | None = None
     """Beginning of the reply that the endpoint continues, e.g. "Best option: ("; vLLM needs
     llm.extra_body={continue_final_message: true, add_generation_prompt: false}."""
@@ -134,6 +136,8 @@ class AnswerLlm:
     def name(self) -> str:
         """This answerer's name in results: the model and its condition."""
         shown = describe_condition(self.see, self.rag, videos=self.watches)
+        if self.see.listens and self.transcript_of is not None:
+            shown += f" ({', '.join(self.transcript_of)})"
         changes = {", options withheld": self.open_ended, ", by option": self.by_option,
                    ", right option removed": self.none_option,
                    ", with evidence": self.evidence,
@@ -162,6 +166,11 @@ class AnswerLlm:
         """Whether the transcript is shown, or compared with the questions."""
         return self.see.listens or (self.rag.on and not self.rag.sees)
 
+    def reads_lines(self, question: Question) -> bool:
+        """Whether the transcript is shown with a question."""
+        listed = self.transcript_of is None or question.recipe in self.transcript_of
+        return self.see.listens and listed
+
     def check(self, budget_usd: float | None) -> None:
         """Raise UserError if the encoder of Video RAG is missing."""
         if self.rag.on:
@@ -181,7 +190,7 @@ class AnswerLlm:
 
     async def _answer(self, video: Video, look: FrameAnswerer, llm: Llm, prompts: Prompts) -> Video:
         questions = [q for q in video.questions or () if q.drop is None]
-        if self.see.listens and video.lines is None and questions:
+        if video.lines is None and any(map(self.reads_lines, questions)):
             raise BadRow(
                 f"no transcript of {video.video_id!r}: give the folder of its video as videos=, or "
                 "answer without one"
@@ -308,7 +317,9 @@ class AnswerLlm:
             "stretches": len(seen.clips),
             "videos": len(seen.videos),
             "captions": every(video.captions or (), self.see.captions),
-            "transcript": excerpt(lines, keywords, self.see.words) if self.see.listens else None,
+            "transcript": excerpt(lines, keywords, self.see.words)
+            if self.reads_lines(question)
+            else None,
         }
 
     def _request(

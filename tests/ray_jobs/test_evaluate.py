@@ -20,7 +20,7 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import score
 from mustsee.evaluate.compare import BLIND, FRAMES, GUESS, WORDS
-from mustsee.layouts import QuestionFile
+from mustsee.layouts import QuestionFile, ours
 from mustsee.recipes.egoschema import layout as egoschema
 from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Line, Video
@@ -238,6 +238,34 @@ def test_videos_of_other_questions_are_refused(tmp_path: Path) -> None:
     neptune.write(questions(4), release)
     with pytest.raises(UserError, match="no video for any question"):
         rows_of(neptune.read(release), str(tmp_path))
+
+
+@pytest.mark.usefixtures("ray")
+def test_dialogue_that_a_release_brings_is_sent_with_the_frames(tmp_path: Path) -> None:
+    """CinePile's subtitles have no times, and its videos none; Neptune's videos are transcribed."""
+    own, other = questions(4)[0], questions(4)[2]
+    for name in ("v0", "v1"):
+        sample_videos.write(tmp_path / f"{name}.mp4", sample_videos.cuts([72]))
+    (tmp_path / "v1.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nBread is cut.\n")
+    said = (Line(start=0.0, end=0.0, text="I love you."),)
+    videos = [Video(video_id="v0", uri="v0.mp4", lines=said), Video(video_id="v1", uri="v1.mp4")]
+    asked = [replace(own, recipe="cinepile"), replace(other, recipe="neptune")]
+    ours.write(asked, tmp_path / "set", videos)
+    sent: list[str] = []
+
+    def reply(payload: dict[str, Any]) -> str:
+        sent.append(json.dumps(payload))
+        return "A"
+
+    with Loopback(reply=reply) as endpoint:
+        preset = ["+experiment=paper", "llm=openai", f"base_url={endpoint.url}", "key_env=null"]
+        given = [f"questions={tmp_path}/set", f"videos={tmp_path}/*.mp4", f"out={tmp_path}/out"]
+        assert build(compose("evaluate", [*given, *preset, "answer.see.frames=2"]))() == 0
+    asked_of_both = [text for text in sent if "What about the" in text]
+    assert len(asked_of_both) == 2
+    assert sum("I love you." in text for text in asked_of_both) == 1
+    assert sum("Bread is cut." in text for text in asked_of_both) == 1
+    assert all("data:image/jpeg" in text for text in asked_of_both)
 
 
 def test_the_file_of_a_video_is_not_taken_for_one_made_of_it(tmp_path: Path) -> None:

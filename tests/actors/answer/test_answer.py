@@ -100,6 +100,32 @@ def test_each_benchmark_prompt_shows_the_options_and_its_reply_is_parsed(
     assert requests[0].messages[-1].images == ()
 
 
+def test_only_questions_of_listed_recipes_come_with_the_transcript(tmp_path: Path) -> None:
+    asked: dict[str, str] = {}
+
+    def reply(request: Request) -> str:
+        asked[request.prompt] = request.messages[-1].text
+        return "C"
+
+    see = Condition(transcript=True)
+    part = AnswerLlm(llm=Scripted(reply), see=see, transcript_of=("neptune", "cinepile"))
+    lines = (Line(start=1, end=2, text="a woman cuts the bread"),)
+    recipes = ("neptune", "cinepile", "egoschema", "mlvu")
+    for recipe in recipes:
+        work(
+            part,
+            Video(video_id="v", uri="", questions=(question(recipe=recipe),), lines=lines),
+            tmp_path,
+        )
+    spoken = {r: "cuts the bread" in asked[f"evaluate/{r}"] for r in recipes}
+    assert spoken == {"neptune": True, "cinepile": True, "egoschema": False, "mlvu": False}
+    assert part.name.endswith("transcript (neptune, cinepile)")
+    unheard = Video(video_id="v", uri="", questions=(question(recipe="mlvu"),))
+    assert answers((work(part, unheard, tmp_path).questions or ())[0])  # needs no lines
+    with pytest.raises(BadRow, match="no transcript"):
+        work(part, replace(unheard, questions=(question(recipe="neptune"),)), tmp_path)
+
+
 def test_letters_of_rotated_options_are_mapped_to_the_original_order(tmp_path: Path) -> None:
     def reply(request: Request) -> str:
         return LETTERS[list(request.variables["options"]).index(OPTIONS[2])]

@@ -22,7 +22,7 @@ from mustsee.recipes.cinepile.template_report import check_unedited, summary, wr
 from mustsee.recipes.cinepile.templates import distinct, too_specific
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.heartbeat import show_step
-from ray_jobs.runtime.run import JobSettings
+from ray_jobs.runtime.run import JobSettings, RunningJob
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,7 @@ class Templates:
     run: JobSettings
     questions: str | Sequence[Any]
     llm: LlmConfig
+    namer: LlmConfig
     encoder: str
     perceptual: str | Sequence[Any] = ()
     pronouns: Literal["rules", "llm"] = "rules"
@@ -57,20 +58,15 @@ class Templates:
         check_unedited(self.run.out)
         induced: dict[str, InducedTemplates] = {}
         with self.run.open("templates") as running:
-            asker = Asker(
-                llm=running.model(self.llm),
-                prompts=Prompts(),
-                sampling=Sampling(temperature=0.7, max_tokens=2048),
-                retries_stored=self.run.retry_problems,
-            )
+            asker = self._asker(running, self.llm)
+            namer = self._asker(running, self.namer) if self.pronouns == "llm" else None
             # JAX is imported after Ray has started: a fork while its threads run may deadlock.
             from mustsee.nn.bert import Encoder
 
             embed = Encoder.load(self.encoder).encode
             induction = Induction(
-                asker=asker, embed=embed, show_step=show_step, pronouns=self.pronouns,
-                sample=self.sample, each=self.each, alike=self.alike, one_title=self.one_title,
-                seed=self.run.seed,
+                asker=asker, namer=namer, embed=embed, show_step=show_step, sample=self.sample,
+                each=self.each, alike=self.alike, one_title=self.one_title, seed=self.run.seed,
             )  # fmt: skip
             for kind, questions in listed.items():
                 induced[kind] = induction.induce(questions, sets[kind][1], kind)
@@ -90,6 +86,14 @@ class Templates:
         write_output(self.run.out, kept, clusters, report)
         print(summary(report, kept))
         return 0
+
+    def _asker(self, running: RunningJob, llm: LlmConfig) -> Asker:
+        return Asker(
+            llm=running.model(llm),
+            prompts=Prompts(),
+            sampling=Sampling(temperature=0.7, max_tokens=2048),
+            retries_stored=self.run.retry_problems,
+        )
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ from ray_jobs.runtime.first_price import first_price
 from ray_jobs.runtime.heartbeat import HEARTBEAT_S, show_step
 from ray_jobs.runtime.progress import Progress
 from ray_jobs.runtime.provenance import git_revision, prompt_hashes, versions
-from ray_jobs.runtime.rehearse import open_rules_session
+from ray_jobs.runtime.rehearse import RulesSession, open_rules_session
 from ray_jobs.runtime.serve_judges import serve_judges
 from ray_jobs.runtime.stream import RowStream, Workers, block_size
 from ray_jobs.runtime.summary import SummaryParts, list_videos, summarise
@@ -245,6 +245,11 @@ class RunningJob:
             )
         )
 
+    @cached_property
+    def _rules(self) -> RulesSession:
+        """The session in which rules stand in for `model`, in a dry run."""
+        return open_rules_session(self.run.store, self.run.rehearsal.dry_run_call_seconds)
+
     def model(self, llm: LlmConfig) -> Llm:
         """A model that the job calls outside its stages. In a dry run rules stand in for it."""
         rehearsal = self.run.rehearsal
@@ -252,7 +257,6 @@ class RunningJob:
         trials.check_here(llm, self.run.budget_usd, endpoints=endpoints)
         if not rehearsal.dry_run:
             return self.session.context().llm(llm)
-        self._rules = open_rules_session(self.run.store, rehearsal.dry_run_call_seconds)
         self._asked.append(llm)
         return self._rules.context().llm(llm)
 

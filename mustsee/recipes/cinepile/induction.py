@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,13 +54,14 @@ class InducedTemplates:
 class Induction:
     """Induces templates from one set of questions. `conf/templates.yaml` explains the settings.
 
-    `show_step`: a context that reports its text, or what its function returns, while it is open.
+    `namer`: the model that replaces names; null where rules do. `show_step`: a context that
+    reports its text, or what its function returns, while it is open.
     """
 
     asker: Asker
     embed: Embed
     show_step: ShowStep
-    pronouns: Literal["rules", "llm"] = "rules"
+    namer: Asker | None = None
     sample: int = 10
     each: int = 4
     alike: float = 0.95
@@ -74,8 +75,8 @@ class Induction:
         `one_title` of its questions on one video or show gives no templates.
         """
         unique = neutralize_pronouns(listed)
-        if self.pronouns == "llm":
-            unique = asyncio.run(replace_names(unique, self.asker, self.show_step))
+        if self.namer is not None:
+            unique = asyncio.run(replace_names(unique, self.namer, self.show_step))
         with self.show_step(f"embedding {len(unique)} {kind} questions"):
             vectors = self.embed([q.neutral for q in unique])
         with self.show_step(f"leaving out repeats among {len(unique)} {kind} questions"):

@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import Unparsed, UserError
-from mustsee.recipes.cinepile.induction import question_lists
+from mustsee.prompts import Prompts
+from mustsee.recipes.cinepile.induction import Induction, question_lists
 from mustsee.recipes.cinepile.question_lists import (
     ListedQuestion,
     QuestionList,
@@ -298,6 +301,29 @@ def test_the_job(tmp_path: Path) -> None:
     command = [f"out={out.as_uri()}" if part.startswith("out=") else part for part in command]
     subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[3])
     assert (out / "templates.md").read_bytes() == first
+
+
+def test_one_model_replaces_names_and_another_writes_the_templates() -> None:
+    class Replies:
+        def __init__(self, text: str) -> None:
+            self.text, self.prompts = text, list[str]()
+
+        async def complete(self, request: Request) -> Reply:
+            self.prompts.append(request.prompt)
+            return Reply(text=self.text, model="m")
+
+    renamed = "QUESTION 1: Where is someone?\nQUESTION 2: Why is someone here?"
+    namer, writer = Replies(renamed), Replies(REPLY)
+    askers = [Asker(llm=llm, prompts=Prompts()) for llm in (namer, writer)]
+    induction = Induction(
+        asker=askers[1], namer=askers[0], embed=lambda texts: np.eye(len(texts), dtype=np.float32),
+        show_step=lambda _: nullcontext(), one_title=1.0, each=2,
+    )  # fmt: skip
+    listed = [ListedQuestion(text=t, neutral=t, source="x") for t in ("Where is A?", "Why is A?")]
+    induced = induction.induce(listed, 1, "reasoning")
+    assert (namer.prompts, writer.prompts) == (["cinepile/pronouns"], ["cinepile/templates"])
+    assert len(induced.templates) == 2
+    assert induced.clusters[0].nearest == ("Where is someone?", "Why is someone here?")
 
 
 def test_question_lists_are_paths_or_mappings_with_known_keys() -> None:

@@ -250,6 +250,7 @@ class Point:
 
 
 UNSEEN = "narrations:"  # prefix of the `uri` of a narrated video without a file
+AUDIO_ONLY = "audio_only"  # metric: share of raters who answer by sound alone
 _PASSED, _UNVERIFIED, _GUESSED = "_passed", "_unverified", "_guessed"  # ends of names of metrics
 OPEN = "open"  # `relation` of a question that is another one asked without its options
 SET = "set"  # `relation` of the questions that share one list of options
@@ -331,6 +332,12 @@ class Question:
     def asks_when(self) -> bool:
         """Whether its evidence is its answer: the spans in which something is seen."""
         return self.form == WHEN and not self.options
+
+    @property
+    def audio_only(self) -> bool | None:
+        """Whether most raters say that sound alone answers it; null where none marked it."""
+        share = self.metrics.get(AUDIO_ONLY)
+        return None if share is None else share > 0.5
 
     @property
     def references(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Accuracy of models on the questions that pass each threshold of the guessers (Neptune, Fig. 11).
 
-A threshold is the number of a guesser's runs that must be wrong for a question to stay.
+A threshold is the number of a guesser's runs that must be wrong for a question to stay. The rater
+test leaves out what most raters answer by audio alone (`mustsee.raters.modalities`).
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from mustsee.stats import Estimate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+RATERS = "raters"  # name of the rater test among the filters of a row
 GUESSES = ("blind", "blind_2", "options", "asr")  # filters whose runs are counted, in this order
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdAccuracy:
-    """`filters`: names joined by "+"; each must fail in `min_failures` runs. `questions`: number
-    that stay. `accuracy`: by model, on those of them that it answered; null where it answered none.
+    """`filters`: names joined by "+"; each guesser must fail in `min_failures` runs, and "raters"
+    is the rater test. `questions`: number that stay. `accuracy`: by model, on those of them that it
+    answered; null where it answered none.
     """
 
     filters: str
@@ -36,9 +39,11 @@ class ThresholdAccuracy:
 def accuracy_by_threshold(
     questions: Iterable[Question], models: Sequence[str], cluster: Mapping[str, str]
 ) -> list[ThresholdAccuracy]:
-    """Return a row for each threshold of the first filter, of it and the next, and so on. Filters
-    of one run are left out. Counts the kept questions with all runs of every filter; returns none
-    if these are fewer than half, as where runs stop once a vote is decided (`all_runs=false`).
+    """Return a row for each threshold of the first filter, of it and the next, and so on; where
+    raters marked the modality, also of the rater test and the first filter, on the marked
+    questions. Filters of one run are left out. Counts the kept questions with all runs of every
+    filter; returns none if these are fewer than half, as where runs stop once a vote is decided
+    (`all_runs=false`).
     """
     kept = [q for q in questions if q.drop is None and q.answer_index is not None]
     wrong = {q.question_id: _wrong_runs(q) for q in kept}
@@ -51,17 +56,20 @@ def accuracy_by_threshold(
     ]
     if 2 * len(tried) < len(kept):
         return []
+    subsets = [(names[:count], tried, "") for count in range(1, len(names) + 1)]
+    if any(q.audio_only is not None for q in tried):
+        subsets.append((names[:1], [q for q in tried if q.audio_only is False], f"{RATERS}+"))
     rows: list[ThresholdAccuracy] = []
-    for count in range(1, len(names) + 1):
+    for guessers, questions_of_subset, tested in subsets:
         for least in range(runs + 1):
             left = [
                 q
-                for q in tried
-                if all(sum(wrong[q.question_id][name]) >= least for name in names[:count])
+                for q in questions_of_subset
+                if all(sum(wrong[q.question_id][name]) >= least for name in guessers)
             ]
             rows.append(
                 ThresholdAccuracy(
-                    filters="+".join(names[:count]),
+                    filters=tested + "+".join(guessers),
                     min_failures=least,
                     questions=len(left),
                     accuracy={model: _accuracy(left, model, cluster) for model in models},

@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.records import Question
+from mustsee.records import AUDIO_ONLY, Question
 
 SUBSET = "mmh"
 NEEDS = ("audio", "video", "both")
-AUDIO_ONLY = "audio_only"
 WITHOUT_VIDEO = ("blind", "blind_2", "options")  # filters by guesses without video and transcript
 
 
@@ -70,12 +69,7 @@ def human(questions: Sequence[Question], marks: Sequence[ModalityMark]) -> list[
         share = needs.count("audio") / len(needs)
         guessed = any(name in WITHOUT_VIDEO for name in question.failed_filters)
         others = tuple(s for s in question.subsets if s != SUBSET)
-        belongs = share <= 0.5 and not guessed
-        marked.append(
-            replace(
-                question,
-                metrics={**question.metrics, AUDIO_ONLY: share},
-                subsets=(*others, SUBSET) if belongs else others,
-            )
-        )
+        question = replace(question, metrics={**question.metrics, AUDIO_ONLY: share})
+        belongs = not question.audio_only and not guessed
+        marked.append(replace(question, subsets=(*others, SUBSET) if belongs else others))
     return marked

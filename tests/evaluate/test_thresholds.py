@@ -49,6 +49,18 @@ def test_the_accuracy_is_that_on_the_questions_left(tmp_path: Path) -> None:
     assert path.stat().st_size > 2000
 
 
+def test_the_rater_test_comes_before_the_guessers_where_raters_marked_the_modality() -> None:
+    shares = (1.0, 0.0, 1.0, 0.5, None)  # share of raters for whom sound alone is enough
+    marked = [
+        q if share is None else replace(q, metrics={"audio_only": share})
+        for q, share in zip(QUESTIONS, shares, strict=True)
+    ]
+    assert all(not r.filters.startswith("raters") for r in accuracy_by_threshold(QUESTIONS, [], {}))
+    rows = accuracy_by_threshold(marked, ["m"], {})
+    found = [(r.min_failures, r.questions) for r in rows if r.filters == "raters+blind"]
+    assert found == [(0, 2), (1, 2), (2, 1), (3, 1)]  # q1 (one wrong run) and q3 (three)
+
+
 def test_one_run_of_a_guesser_gives_no_thresholds() -> None:
     assert accuracy_by_threshold([guessed(0, "w", "w", "A")], ["m"], {}) == []
     assert accuracy_by_threshold([], ["m"], {}) == []

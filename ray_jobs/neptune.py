@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from actors.part import Part, Skippable
 from actors.stages.people import People
@@ -18,6 +19,7 @@ from actors.stages.vet import Vet
 from mustsee.errors import UserError
 from mustsee.recipes.neptune import layout
 from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
+from mustsee.recipes.neptune.fit_filters import Labels, fit_filters, read_labels
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from mustsee.schemas import dump
@@ -54,6 +56,7 @@ class Neptune:
         if self.embed is None and self.diversity.size is not None:
             raise UserError("diversity.size samples videos by vectors: set embed=minilm")
         videos = read_videos(self.videos)
+        labels = read_labels(videos, self.filters)
         with self.run.open("neptune") as run:
             run.read(videos)
             run.stage("probe", self.probe, filters=filters["probe"])
@@ -67,15 +70,18 @@ class Neptune:
                 run.stage("embed", self.embed, filters=filters["embed"], forget=sorted(unread))
             if self.diversity.size is not None:
                 run.together(self.diversity)
-            run.stage("ask", self.ask, forget=["keyframes", "frames", "image_vectors"])
+            forget = ["keyframes", "image_vectors", *([] if labels else ["frames"])]
+            run.stage("ask", self.ask, forget=forget)
             run.stage("vet", self.vet)
             if self.enrich.is_on:
                 run.stage("enrich", self.enrich)
-            return run.publish(layouts={"neptune": layout.write}, extra=self._analysis)
+            return run.publish(
+                layouts={"neptune": layout.write}, extra=partial(self._analysis, labels)
+            )
 
-    def _analysis(self, tables: Tables) -> Mapping[str, object]:
-        """The questions that each threshold of the guessers would keep (Fig. 11), and the videos of
-        each cluster before and after the sampling.
+    def _analysis(self, labels: Labels, tables: Tables) -> Mapping[str, object]:
+        """The questions that each threshold of the guessers would keep (Fig. 11), the videos of
+        each cluster before and after the sampling, and thresholds of the video filters by F1.
         """
         filters = self.vet.chosen_filters if isinstance(self.vet, Vet) else ()
         guessers = [f.name for f in filters if isinstance(f, BlindGuess)]
@@ -83,7 +89,11 @@ class Neptune:
         was_sampled = any(cluster is not None for cluster, _ in fates)
         bars = clusters_before_after(*zip(*fates, strict=True)) if was_sampled else ()
         questions = tables.questions("verdicts", "repairs", "drop")
-        return {"sweep": sweep(questions, guessers), "diversity": dump(bars)}
+        analysis = {"sweep": sweep(questions, guessers), "diversity": dump(bars)}
+        if labels:
+            videos = tables.videos("frames", "lines")
+            analysis["video_filters"] = fit_filters(self.filters, labels, videos)
+        return analysis
 
 
 if __name__ == "__main__":

@@ -213,11 +213,11 @@ async def retell(
     """Return the scene with its dense caption and its visual support, if the settings ask for them.
     The dense caption is shorter than its script, because later prompts contain both.
     """
-    if not settings.dense_words:
+    if settings.dense_words == 0:
         return scene
     present = {name for unit in scene.units for name in unit.cast}
     share = max(LEAST_STORY, math.ceil(STORY_SHARE * scene.words))
-    max_words = min(settings.dense_words, share)
+    max_words = share if settings.dense_words is None else min(settings.dense_words, share)
     story = await asker.ask(
         "neptune/dense",
         PROSE,

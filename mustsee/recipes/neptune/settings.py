@@ -52,9 +52,9 @@ class NeptuneSettings:
     """Least distance in a short video, as a share of its length, in place of apart_seconds."""
     apart_share: float = 0.5
     """Share of a part's questions that must join moments of different scenes."""
-    dense_words: int = 0
-    """Words of the longest dense caption (+experiment=paper: 300), one call per scene; 0: the
-    sentences on its shots stand for it."""
+    dense_words: int | None = 0
+    """Words of the longest dense caption, one call per scene, at most half as many as its script
+    has; null: no other limit. 0: none, the sentences on its shots stand for it."""
     support_words: int = 0
     """Words of the longest visual support of a dense caption (the paper: 200), one call per
     scene; 0: none."""
@@ -71,13 +71,14 @@ class NeptuneSettings:
             "spare": 1,
             "words_each": 1,
             "decoys": 1,
-            "dense_words": 0,
+            "support_words": 0,
         }
-        least["support_words"] = 0
+        if self.dense_words is not None:
+            least["dense_words"] = 0
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: at least {number}")
-        if self.support_words and not self.dense_words:
+        if self.support_words and self.dense_words == 0:
             raise UserError(
                 f"ask.settings.support_words={self.support_words!r}: dense captions are what it "
                 "supports; set ask.settings.dense_words= too"

@@ -25,9 +25,19 @@ class Static:
 
     def __call__(self, video: Video) -> str | None:
         """Return a reason to drop the video, or null."""
+        largest, count = self._largest(video)
+        if not count or largest < self.share * count:
+            return None
+        return f"static: {largest} of {count} frames look the same"
+
+    def measure(self, video: Video) -> float | None:
+        """Return the share that is compared with `share`; null without measurements."""
+        largest, count = self._largest(video)
+        return largest / count if count else None
+
+    def _largest(self, video: Video) -> tuple[int, int]:
+        """Return the number of frames in the largest cluster, and of all frames."""
         if not video.frames:
-            return None
-        largest = int(np.bincount(clusters(video.frames, self.apart)).max())
-        if largest < self.share * len(video.frames):
-            return None
-        return f"static: {largest} of {len(video.frames)} frames look the same"
+            return 0, 0
+        sizes = np.bincount(clusters(video.frames, self.apart))
+        return int(sizes.max()), len(video.frames)

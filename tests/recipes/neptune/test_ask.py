@@ -316,6 +316,7 @@ def test_settings_out_of_range_are_refused() -> None:
         {"unit_seconds": 0.0},
         {"decoys": 0},
         {"apart_share": 2.0},
+        {"dense_words": -1},
         {"support_words": -1},
     ):
         with pytest.raises(UserError, match=next(iter(wrong))):

@@ -4,6 +4,7 @@ people have one name, and questions join distant spans.
 
 import asyncio
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
@@ -368,6 +369,14 @@ def test_a_dense_caption_is_shorter_than_its_scene() -> None:
     run(sample_video(), llm, replace(SETTINGS, dense_words=300))
     (request,) = named(llm, "dense")
     assert 80 < request.variables["most"] <= 0.5 * request.variables["scene"].words + 1 < 300
+
+
+def test_without_a_limit_of_words_a_dense_caption_has_half_of_its_script() -> None:
+    llm = Rules({"neptune/topics": lambda r: f"SEGMENT 1: 1-{len(r.variables['units'])}: eggs"})
+    run(sample_video(repeat=20), llm, replace(SETTINGS, dense_words=None, support_words=200))
+    (request,) = named(llm, "dense")
+    assert request.variables["most"] == math.ceil(0.5 * request.variables["scene"].words) > 300
+    assert len(named(llm, "support")) == 1
 
 
 def test_prompts_have_plain_text() -> None:

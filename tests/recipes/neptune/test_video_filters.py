@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from mustsee.errors import UserError
 from mustsee.media.descriptors import SIZE, clusters, describe, motion
 from mustsee.media.frames import Thumbnail
+from mustsee.recipes.neptune.fit_filters import fit_filters, read_labels
 from mustsee.recipes.neptune.metadata import MetadataFilter
 from mustsee.recipes.neptune.static import Static
 from mustsee.recipes.neptune.talking_head import TalkingHead
@@ -112,6 +114,54 @@ def test_a_talking_head_talks_and_looks_at_the_camera(
     said = (Line(start=0.0, end=float(spoken), text="Good evening."),)
     video = dataclasses.replace(VIDEO, frames=frames, lines=said)
     assert (TalkingHead()(video) is not None) == dropped
+
+
+def test_a_face_counts_in_silence_if_the_filter_does_not_ask_for_speech() -> None:
+    frames = tuple(frame(0.5, (face(0.5 if n < 4 else 0.1),), n + 0.5) for n in range(10))
+    silent = dataclasses.replace(VIDEO, frames=frames)
+    assert TalkingHead()(silent) is None
+    assert TalkingHead()(dataclasses.replace(silent, lines=())) is None
+    assert TalkingHead(speaking=False)(silent) == "talking head: 4 of 10 frames"
+    assert (TalkingHead().measure(silent), TalkingHead(speaking=False).measure(silent)) == (
+        None,
+        0.4,
+    )
+
+
+def test_the_share_of_a_filter_is_fitted_to_labelled_videos() -> None:
+    """Heads in 2, 4, 6 and 8 of 10 frames; those with 6 and 8 are labelled."""
+    filters = {"talking_head": TalkingHead(speaking=False), "static": Static(), "none": None}
+    videos = [
+        dataclasses.replace(
+            VIDEO,
+            video_id=str(heads),
+            frames=tuple(frame(0.5, (face(0.5 if n < heads else 0.1),)) for n in range(10)),
+        )
+        for heads in (2, 4, 6, 8)
+    ]
+    unseen = dataclasses.replace(VIDEO, video_id="unseen")
+    table = pa.table(
+        {
+            "video_id": ["2", "4", "6", "8", "unseen", "unlabelled"],
+            "talking_head": ["false", "no", "TRUE", "1.0", "true", None],
+            "none": ["x"] * 6,
+        }
+    )
+    labels = read_labels(table, filters)
+    assert set(labels) == {"talking_head"}
+    fitted = fit_filters(filters, labels, [*videos, unseen])["talking_head"]
+    assert fitted == {
+        "labelled": 5, "measured": 4, "share": 0.3, "f1": pytest.approx(0.8), "best_f1": 1.0,
+        "best_share": pytest.approx(0.5), "range": [0.4, 0.6],
+    }  # fmt: skip
+    with pytest.raises(UserError, match=r"talking_head='perhaps'"):
+        read_labels(pa.table({"video_id": ["v"], "talking_head": ["perhaps"]}), filters)
+
+
+def test_the_published_static_filter_drops_what_it_is_measured_by() -> None:
+    still = dataclasses.replace(VIDEO, frames=tuple(frame(0.5) for _ in range(4)))
+    fitted = fit_filters({"static": Static(share=1.0)}, {"static": {"v": True}}, [still])
+    assert (fitted["static"]["f1"], fitted["static"]["best_f1"]) == (1.0, 1.0)
 
 
 def test_videos_without_measurements_are_kept() -> None:

@@ -154,7 +154,7 @@ def card_text(
         "## Checked\n\n" + _checked(card.run),
         "## Audited\n\n" + _audited(card.audit),
         "## Known biases\n\n" + biases(tally) + _perceived(videos),
-        *([f"## Videos\n\n{where}"] if where else []),
+        *([f"## Videos\n\n{text}"] if (text := _describe_videos(videos, tally, where)) else []),
         f"## Licences\n\nQuestions: {card.licence}. Videos: {card.video_licence}."
         + _licences(videos),
     ]
@@ -163,11 +163,26 @@ def card_text(
     return head + "\n" + "\n\n".join(sections) + "\n"
 
 
-def _count_table(head: str, counts: Mapping[str, int]) -> str:
+def _count_table(head: str, counts: Mapping[str, int], of: str = "questions") -> str:
     rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return "\n".join(
-        [f"| {head} | questions |", "|---|---:|", *(f"| {k} | {n} |" for k, n in rows)]
-    )
+    return "\n".join([f"| {head} | {of} |", "|---|---:|", *(f"| {k} | {n} |" for k, n in rows)])
+
+
+def _describe_videos(videos: Sequence[Video], tally: CardCounts, where: str) -> str:
+    """Return the average and greatest length of the videos with questions (Neptune, table 5), how
+    many are of each genre (figure 6), and `where` they are; empty if nothing is known.
+    """
+    own = [v for v in videos if v.video_id in tally.videos]
+    seconds = [v.duration for v in own if v.duration is not None]
+    lengths = ""
+    if seconds:
+        mean = sum(seconds) / len(seconds)
+        lengths = f"They last {mean:.0f} seconds on average, {max(seconds):.0f} at most."
+        if unknown := len(own) - len(seconds):
+            lengths += f" The length of {unknown} of {len(own)} is not known."
+    genres = Counter(genre for v in own for genre in v.genre)
+    table = _count_table("genre", genres, "videos") if genres else ""
+    return "\n\n".join(filter(None, (lengths, table, where)))
 
 
 def _groups(counts: Mapping[tuple[str, str], int]) -> str:

@@ -5,6 +5,7 @@ answers, and each rater's time.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +48,8 @@ class RatingResults:
     - `fields`: "round.field" -> agreement
     - `answered`: "round.field" -> share of right answers, where people answer the question itself
     - `answered_by_type`: the same -> question type -> share
+    - `types`: question type -> number of complete questions, and of those kept (Neptune, Fig. 5);
+      empty where no vote drops any
     - `late`: round -> number of votes over its time limit
     - `work`: rater -> work
     """
@@ -59,6 +62,7 @@ class RatingResults:
     fields: Mapping[str, Agreement]
     answered: Mapping[str, Estimate]
     answered_by_type: Mapping[str, Mapping[str, Estimate]]
+    types: Mapping[str, tuple[int, int]]
     late: Mapping[str, int]
     work: Mapping[str, RaterWork]
     checked: MeasuredCorrectness | None
@@ -81,6 +85,7 @@ class RatingResults:
                 name: {kind: _interval(share) for kind, share in shares.items()}
                 for name, shares in self.answered_by_type.items()
             },
+            "types": {kind: {"rated": n, "kept": left} for kind, (n, left) in self.types.items()},
             "late": dict(self.late),
             "work": {name: vars(work) for name, work in self.work.items()},
         }
@@ -128,7 +133,9 @@ def results(
                 if v.seconds > round_.seconds + VOTE_GRACE_S
             ]
             late[round_.name] = len(late_votes)
-    complete = {n for n in names if _complete(form, n, cast.get(n, {}), places)}
+    states = {n: decide(form, cast.get(n, {}), wanted_votes(form, n, places)).state for n in names}
+    complete = {n for n, state in states.items() if state != "open"}
+    drops = any(r.falls or r.needs for r in form.rounds)
     share = None
     if form.right:
         right = {n: _is_right(form, cast[n]) for n in complete}
@@ -139,6 +146,7 @@ def results(
         form=form.name, asked=len(names), votes=len(counted), complete=len(complete),
         raters=len({v.rater for v in counted}), fields=fields, answered=answered,
         answered_by_type=by_type, late=late,
+        types=_kept_by_type(states, questions) if drops else {},
         work={name: _rater_work([v for v in votes if v.rater == name]) for name in people},
         checked=share,
     )  # fmt: skip
@@ -160,10 +168,16 @@ def wanted_votes(form: RatingForm, name: str, places: Mapping[str, int]) -> dict
     return {r.name: places.get(f"{name}/{r.name}", 0) for r in form.rounds}
 
 
-def _complete(
-    form: RatingForm, name: str, cast: Mapping[str, Sequence[CastVote]], places: Mapping[str, int]
-) -> bool:
-    return decide(form, cast, wanted_votes(form, name, places)).state != "open"
+def _kept_by_type(
+    states: Mapping[str, str], questions: Mapping[str, Question]
+) -> dict[str, tuple[int, int]]:
+    """Return question type -> its questions that are decided, and those of them that are kept."""
+    rated, kept = Counter[str](), Counter[str]()
+    for name, state in states.items():
+        kind = questions[name].question_type
+        rated[kind] += state != "open"
+        kept[kind] += state == "kept"
+    return {kind: (rated[kind], kept[kind]) for kind in sorted(rated) if rated[kind]}
 
 
 def _is_right(form: RatingForm, cast: Mapping[str, Sequence[CastVote]]) -> bool:
@@ -248,6 +262,8 @@ def summary_lines(outcome: RatingResults) -> list[str]:
         undecided = "too few questions checked to decide between above and below"
         decided = f"enough questions checked: {side}"
         lines.append(f"{decided if side else undecided} {outcome.checked.wanted:.0%}")
+    for kind, (rated, kept) in outcome.types.items():
+        lines.append(f"  {kind or 'no type'}: {kept} of {rated} kept")
     for name, share in outcome.answered.items():
         lines.append(
             f"  {name}: {share.value:.1%} right{_interval_text(share.low, share.high, '.1%')}"

@@ -96,6 +96,28 @@ def test_the_card_has_the_results_of_an_audit(tmp_path: Path) -> None:
         card.read_audit(str(tmp_path / "set"))
 
 
+def test_the_card_has_the_lengths_and_the_genres_of_the_videos_with_questions() -> None:
+    tally = card.CardCounts()
+    for name in "abc":
+        question = Question(
+            question_id=name, video_id=name, recipe="r", question="?", question_type=""
+        )
+        tally.keep(question, "test")
+    videos = [
+        Video(video_id="a", uri="a", duration=100.0, genre=("cooking", "sport")),
+        Video(video_id="b", uri="b", duration=201.0, genre=("cooking",)),
+        Video(video_id="c", uri="c"),
+        Video(video_id="no questions", uri="d", duration=9999.0, genre=("news",)),
+    ]
+    text = card.card_text(card.Card(), tally, videos, files="{}", where="here")
+    _, _, section = text.partition("## Videos\n\n")
+    assert section.startswith(
+        "They last 150 seconds on average, 201 at most. The length of 1 of 3 is not known.\n\n"
+        "| genre | videos |\n|---|---:|\n| cooking | 2 |\n| sport | 1 |\n\nhere\n"
+    )
+    assert "## Videos" not in card.card_text(card.Card(), tally, [], files="{}")
+
+
 def test_known_biases_are_measured() -> None:
     tally = card.CardCounts()
     for question in made(9):

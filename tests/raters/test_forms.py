@@ -319,6 +319,11 @@ def test_accuracy_of_people_s_answers_is_by_round() -> None:
     assert done.drop is None
 
 
+@pytest.mark.parametrize("name", ["egoschema", "mlvu"])
+def test_every_step_of_a_paper_s_annotation_says_what_to_do(name: str) -> None:
+    assert all(step.note for r in form(name).rounds for step in r.steps)
+
+
 def test_nobody_has_to_guess_before_the_video_in_the_human_benchmark() -> None:
     for each in BENCHMARK.rounds:
         first = next(step for step in each.steps if step.fields)

@@ -214,3 +214,28 @@ def test_accuracy_is_told_by_type() -> None:
     by_type = outcome.answered_by_type["study.answer"]
     assert {kind: share.value for kind, share in by_type.items()} == {"Setting": 0, "Temporal": 1}
     assert any("Temporal: 100.0% of 2 right" in line for line in summary_lines(outcome))
+    assert outcome.types == {}  # nobody drops a question
+
+
+def test_types_are_counted_before_and_after_raters() -> None:
+    form = _form("verify")
+    questions = {
+        f"q{n}": Question(
+            question_id=f"q{n}", video_id=f"v{n}", recipe="r", question="?",
+            question_type=("Temporal", "Setting")[n % 2], options=("a", "b"), answer_index=0,
+        )
+        for n in range(5)
+    }  # fmt: skip
+    rated = items(form, list(questions), raters=1, people=("ana",))
+    fine = {"answer_right": "yes", "only_answer": "yes", "needs_video": "yes"}
+    votes = [
+        CastVote(
+            question_id=f"q{n}", round="verify", rater="ana", seconds=5.0, at=0.0,
+            answers={**fine, "answer_right": "yes" if n < 2 else "no"},
+        )
+        for n in range(4)
+    ]  # fmt: skip
+    outcome = results(form, questions, rated, votes, wanted=0.9)
+    assert outcome.types == {"Setting": (2, 1), "Temporal": (2, 1)}  # q4 has no vote
+    assert outcome.plain()["types"]["Setting"] == {"rated": 2, "kept": 1}
+    assert "  Setting: 1 of 2 kept" in summary_lines(outcome)

@@ -9,6 +9,7 @@ within the question) is read too.
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -44,7 +45,11 @@ FILES = {  # question_type -> file of the dev release
     "subPlot": "8_sub_scene",
     "summary": "9_summary",
 }
-_TEST = ("test_mcq_gt", "test_ssc_gt", "test_vs_gt")
+TEST = "test_mcq_gt"  # file of the test release
+OPEN_TEST = {
+    "subPlot": "test_ssc_gt",
+    "summary": "test_vs_gt",
+}  # those of its tasks without options
 _EMBEDDED = re.compile(r"^\(?([A-Z])[).]\s*(.+)$", re.MULTILINE)
 
 
@@ -79,7 +84,7 @@ def is_list(stem: str) -> bool:
     """Whether a file of this name is a released list, or one of another type by `write`."""
     number, _, kind = stem.partition("_")
     own = number.isdecimal() and int(number) > len(FILES) and kind != ""
-    return own or stem in {*FILES.values(), *_TEST}
+    return own or stem in {*FILES.values(), TEST, *OPEN_TEST.values()}
 
 
 def _read_file(path: Path) -> QuestionFile:
@@ -173,21 +178,55 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
 
 def write_test(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> str:
     """Write the kept multiple-choice questions as `test_mcq_gt.json` (with `question_id`) into
-    `path`. Returns a line on where to put the video files.
+    `path`, and those of the two tasks without options into files of their own. Returns a line on
+    where to put the video files.
     """
-    video_of, chosen = by_id(videos), first(questions)
-    with JsonItems(Path(path) / "test_mcq_gt.json") as question_file:
+    path, video_of, chosen = Path(path), by_id(videos), first(questions)
+    with ExitStack() as files:
+        lists = {"": files.enter_context(JsonItems(path / f"{TEST}.json"))}
         for question in chosen:
-            if question.options:
-                question_file.add({**_row(question, video_of), "question_id": question.question_id})
+            kind = "" if question.options else question.question_type
+            if kind and kind not in OPEN_TEST:
+                continue
+            if kind not in lists:
+                lists[kind] = files.enter_context(JsonItems(path / f"{OPEN_TEST[kind]}.json"))
+            lists[kind].add({**_row(question, video_of), "question_id": question.question_id})
     return video_files.where_to_put(video_files.names_of(video_of.values(), chosen), "video")
+
+
+def write_divided(
+    questions: Questions,
+    path: str | Path,
+    videos: Iterable[Video] = (),
+    *,
+    test_shares: Mapping[str, float],
+) -> str:
+    """Divide the kept questions into `dev/` (`write`) and `test/` (`write_test`).
+
+    `test_shares`: by question type, the share in test (appendix E, table 1); of others it is 0. The
+    questions of the videos with the lowest hashes are in test. Returns a line on the video files.
+    """
+    by_type: dict[str, list[tuple[str, str]]] = {}
+    for q in first(questions):
+        place = hashlib.sha256(q.video_id.encode()).hexdigest()
+        by_type.setdefault(q.question_type, []).append((place, q.question_id))
+    test = {
+        question_id
+        for kind, placed in by_type.items()
+        for _, question_id in sorted(placed)[: round(len(placed) * test_shares.get(kind, 0))]
+    }
+    path, chosen, known = Path(path), first(questions), list(videos)
+    write([q for q in chosen if q.question_id not in test], path / "dev", known)
+    write_test([q for q in chosen if q.question_id in test], path / "test", known)
+    names = video_files.names_of(by_id(known).values(), chosen)
+    return video_files.where_to_put(names, "dev/video and test/video")
 
 
 def write_clean(questions: Questions, path: Path, videos: Iterable[Video], source: Path) -> None:
     """Write the kept questions of the file or folder `source` as it was: a test list or the dev
     release.
     """
-    if source.stem == "test_mcq_gt":
+    if source.stem == TEST:
         write_test(questions, path, videos)
     else:
         write(questions, path, videos)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +42,29 @@ def test_both_layouts_read_back(tmp_path) -> None:
         assert set(map(question_fields, read)) == set(map(question_fields, questions))
     tested = {q.question_id for q in layout.read(tmp_path / "test")}
     assert tested == {q.question_id for q in questions}
+
+
+def test_the_division_has_each_task_s_share_in_test(tmp_path) -> None:
+    shares = {"count": 0.25, "summary": 0.5}
+    drawn = [
+        Question(
+            question_id=f"{kind}{n}", video_id=f"v{n // 2}", recipe="mlvu", question=f"{kind} {n}?",
+            question_type=kind, options=() if kind == "summary" else ("a", "b"),
+            answer_index=None if kind == "summary" else 0, answer="a",
+        )
+        for kind in ("count", "summary", "order") for n in range(8)
+    ]  # fmt: skip
+    dropped = replace(drawn[0], question_id="dropped", drop="balance: x")
+    layout.write_divided([*drawn, dropped], tmp_path, test_shares=shares)
+    names = {p.name for p in (tmp_path / "test").iterdir()}
+    assert names == {"test_mcq_gt.json", "test_vs_gt.json"}
+    dev, test = layout.read(tmp_path / "dev"), layout.read(tmp_path / "test")
+    assert Counter(q.question_type for q in test) == {"count": 2, "summary": 4}
+    assert Counter(q.question_type for q in dev) == {"count": 6, "summary": 4, "order": 8}
+    assert {q.question for q in test} | {q.question for q in dev} == {q.question for q in drawn}
+    in_test = {q.video_id for q in test if q.question_type == "count"}
+    assert in_test < {q.video_id for q in test if q.question_type == "summary"}
+    assert len(in_test) == 1  # both questions on one video
 
 
 @pytest.mark.slow

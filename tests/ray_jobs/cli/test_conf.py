@@ -127,13 +127,14 @@ def test_each_of_the_four_recipes_has_its_paper() -> None:
 def test_neptune_s_paper_retells_without_frames_and_filters_by_guesses_alone() -> None:
     ours, paper = (part("ask", *x).settings for x in ([], ["+experiment=paper"]))
     assert (ours.dense_words, ours.support_words, ours.sheets.most > 0) == (0, 0, True)
-    assert (paper.dense_words, paper.support_words, paper.sheets.most) == (300, 200, 0)
+    assert (paper.dense_words, paper.support_words, paper.sheets.most) == (None, 200, 0)
     assert (ours.tweaks, paper.tweaks) == (False, True)
     vet = part("vet", "+experiment=paper")
     assert [f.name for f in vet.chosen_filters] == ["blind", "asr"]
     assert vet.repair is None
     config = neptune("+experiment=paper")
     assert config.filters.static.share == 1.0
+    assert not config.filters.talking_head.speaking
     assert config.hear._target_ == "actors.hear.whisperx.WhisperX"
     assert config.caption._target_ == "actors.caption.openai.OpenAICaptioner"
 
@@ -151,6 +152,22 @@ def test_cinepile_s_paper_has_three_guessers_and_a_shortlister_of_its_own() -> N
         "hardness",
     ]
     assert job.align.encoder == "WhereIsAI/UAE-Large-V1"
+
+
+def test_evaluation_s_paper_has_frames_and_dialogue_for_neptune_and_cinepile() -> None:
+    given = [*(f"{k}=x" for k in _open("evaluate")), "+experiment=paper", "llm=openai"]
+    answer = build(compose("evaluate", given)).answer
+    assert (answer.see.frames, answer.see.transcript) == (32, True)
+    assert answer.transcript_of == ("neptune", "cinepile")
+
+
+def test_the_paper_s_templates_are_written_by_another_model_than_replaces_names() -> None:
+    needed = [f"{k}=x" for k in _open("templates")]
+    job = build(compose("templates", [*needed, "+experiment=paper"]))
+    assert (job.pronouns, job.llm.model) == ("llm", "openai/gpt-5.6-sol")
+    assert (job.namer.model, job.namer.thought_tokens) == ("openai/gpt-5.6-terra", 4096)
+    own = build(compose("templates", [*needed, "llm=openai", "namer.model=other"]))
+    assert (own.namer.model, own.llm.model != "other") == ("other", True)
 
 
 def test_egoschema_s_paper_draws_both_chains_with_longer_decoys() -> None:

@@ -9,7 +9,7 @@ O/templates.md; `ray_jobs.cinepile templates=O` reads it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,7 +32,7 @@ class Templates:
     run: JobSettings
     questions: str | Sequence[Any]
     llm: LlmConfig
-    namer: LlmConfig
+    llms: Mapping[str, LlmConfig]
     encoder: str
     perceptual: str | Sequence[Any] = ()
     pronouns: Literal["rules", "llm"] = "rules"
@@ -59,7 +59,7 @@ class Templates:
         induced: dict[str, InducedTemplates] = {}
         with self.run.open("templates") as running:
             asker = self._asker(running, self.llm)
-            namer = self._asker(running, self.namer) if self.pronouns == "llm" else None
+            namer = self._asker(running, self.llms["namer"]) if self.pronouns == "llm" else None
             # JAX is imported after Ray has started: a fork while its threads run may deadlock.
             from mustsee.nn.bert import Encoder
 

@@ -158,16 +158,17 @@ def test_evaluation_s_paper_has_frames_and_dialogue_for_neptune_and_cinepile() -
     given = [*(f"{k}=x" for k in _open("evaluate")), "+experiment=paper", "llm=openai"]
     answer = build(compose("evaluate", given)).answer
     assert (answer.see.frames, answer.see.transcript) == (32, True)
-    assert answer.transcript_of == ("neptune", "cinepile")
+    assert tuple(answer.transcript_of) == ("neptune", "cinepile")
 
 
 def test_the_paper_s_templates_are_written_by_another_model_than_replaces_names() -> None:
     needed = [f"{k}=x" for k in _open("templates")]
     job = build(compose("templates", [*needed, "+experiment=paper"]))
     assert (job.pronouns, job.llm.model) == ("llm", "openai/gpt-5.6-sol")
-    assert (job.namer.model, job.namer.thought_tokens) == ("openai/gpt-5.6-terra", 4096)
-    own = build(compose("templates", [*needed, "llm=openai", "namer.model=other"]))
-    assert (own.namer.model, own.llm.model != "other") == ("other", True)
+    namer = job.llms["namer"]
+    assert (namer.model, namer.thought_tokens) == ("openai/gpt-5.6-terra", 4096)
+    own = build(compose("templates", [*needed, "llm=openai", "llms.namer.model=other"]))
+    assert (own.llms["namer"].model, own.llm.model != "other") == ("other", True)
 
 
 def test_egoschema_s_paper_draws_both_chains_with_longer_decoys() -> None:

@@ -19,7 +19,7 @@ from actors.stages.vet import Vet
 from mustsee.errors import UserError
 from mustsee.recipes.neptune import layout
 from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
-from mustsee.recipes.neptune.fit_filters import Labels, fit_filters, read_labels
+from mustsee.recipes.neptune.fit_filters import FilterFit, read_labels
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from mustsee.schemas import dump
@@ -56,12 +56,14 @@ class Neptune:
         if self.embed is None and self.diversity.size is not None:
             raise UserError("diversity.size samples videos by vectors: set embed=minilm")
         videos = read_videos(self.videos)
-        labels = read_labels(videos, self.filters)
+        fit = FilterFit(filters=self.filters, labels=read_labels(videos, self.filters))
         with self.run.open("neptune") as run:
             run.read(videos)
             run.stage("probe", self.probe, filters=filters["probe"])
             run.stage("look", self.look, filters=filters["look"])
             run.stage("hear", self.hear, filters=filters["hear"])
+            if fit.labels:
+                run.together(fit)
             run.stage("caption", self.caption, filters=filters["caption"])
             if self.people.llm is not None:
                 run.stage("people", self.people)
@@ -70,16 +72,15 @@ class Neptune:
                 run.stage("embed", self.embed, filters=filters["embed"], forget=sorted(unread))
             if self.diversity.size is not None:
                 run.together(self.diversity)
-            forget = ["keyframes", "image_vectors", *([] if labels else ["frames"])]
-            run.stage("ask", self.ask, forget=forget)
+            run.stage("ask", self.ask, forget=["keyframes", "frames", "image_vectors"])
             run.stage("vet", self.vet)
             if self.enrich.is_on:
                 run.stage("enrich", self.enrich)
             return run.publish(
-                layouts={"neptune": layout.write}, extra=partial(self._analysis, labels)
+                layouts={"neptune": layout.write}, extra=partial(self._analysis, fit)
             )
 
-    def _analysis(self, labels: Labels, tables: Tables) -> Mapping[str, object]:
+    def _analysis(self, fit: FilterFit, tables: Tables) -> Mapping[str, object]:
         """The questions that each threshold of the guessers would keep (Fig. 11), the videos of
         each cluster before and after the sampling, and thresholds of the video filters by F1.
         """
@@ -89,11 +90,8 @@ class Neptune:
         was_sampled = any(cluster is not None for cluster, _ in fates)
         bars = clusters_before_after(*zip(*fates, strict=True)) if was_sampled else ()
         questions = tables.questions("verdicts", "repairs", "drop")
-        analysis = {"sweep": sweep(questions, guessers), "diversity": dump(bars)}
-        if labels:
-            videos = tables.videos("frames", "lines")
-            analysis["video_filters"] = fit_filters(self.filters, labels, videos)
-        return analysis
+        fitted = {"video_filters": fit.fitted} if fit.labels else {}
+        return {"sweep": sweep(questions, guessers), "diversity": dump(bars), **fitted}
 
 
 if __name__ == "__main__":

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.judge import calibrate
 from mustsee.records import Video
+from mustsee.run.decision import Decision
 from mustsee.verify.videos import VideoFilter
 
 TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -49,14 +53,31 @@ def read_labels(videos: pa.Table, filters: Mapping[str, VideoFilter | None]) -> 
     return {name: own for name, own in labels.items() if own}
 
 
+@dataclass(kw_only=True)
+class FilterFit:
+    """A decider that drops nothing: it fits the filters to the rows that it is called with."""
+
+    filters: Mapping[str, VideoFilter | None]
+    labels: Labels
+    columns: tuple[str, ...] = ("frames", "lines")
+    fitted: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __call__(self, rows: pa.Table) -> Decision:
+        names = [n for n in ("video_id", "uri", *self.columns) if n in rows.column_names]
+        labelled = pa.array({name for own in self.labels.values() for name in own})
+        chosen = rows.select(names).filter(pc.is_in(rows["video_id"], labelled)).to_pylist()
+        videos = (schemas.load(Video, row) for row in chosen)
+        self.fitted = fit_filters(self.filters, self.labels, videos)
+        return Decision()
+
+
 def fit_filters(
     filters: Mapping[str, VideoFilter | None], labels: Labels, videos: Iterable[Video]
 ) -> dict[str, Any]:
     """Return filter -> labelled and measured videos, F1 of its share, the share with the best F1,
     and the range of shares as good.
     """
-    labelled = {video_id for own in labels.values() for video_id in own}
-    chosen = [video for video in videos if video.video_id in labelled]
+    chosen = list(videos)
     fitted: dict[str, Any] = {}
     for name, own in sorted(labels.items()):
         rule = filters[name]
@@ -67,7 +88,7 @@ def fit_filters(
             if video.video_id in own and (share := rule.measure(video)) is not None
         ]
         fitted[name] = {"labelled": len(own), "measured": len(rows), "share": rule.share}
-        if rows:
+        if len({label for label, *_ in rows}) == 2:  # without both, any share is as good
             truth, shares, dropped = zip(*rows, strict=True)
             best = calibrate.choose(truth, shares)
             fitted[name] |= {

@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.media.descriptors import SIZE, clusters, describe, motion
 from mustsee.media.frames import Thumbnail
-from mustsee.recipes.neptune.fit_filters import fit_filters, read_labels
+from mustsee.recipes.neptune.fit_filters import FilterFit, fit_filters, read_labels
 from mustsee.recipes.neptune.metadata import MetadataFilter
 from mustsee.recipes.neptune.static import Static
 from mustsee.recipes.neptune.talking_head import TalkingHead
 from mustsee.records import Face, Frame, Line, Video
+from mustsee.run.decision import Decision
 
 VIDEO = Video(video_id="v", uri="v.mp4")
 RULES = MetadataFilter(today="2026-06-30")
@@ -149,7 +151,10 @@ def test_the_share_of_a_filter_is_fitted_to_labelled_videos() -> None:
     )
     labels = read_labels(table, filters)
     assert set(labels) == {"talking_head"}
-    fitted = fit_filters(filters, labels, [*videos, unseen])["talking_head"]
+    fit = FilterFit(filters=filters, labels=labels)
+    unlabelled = dataclasses.replace(videos[0], video_id="unlabelled")
+    assert fit(schemas.table([*videos, unseen, unlabelled], Video)) == Decision()
+    fitted = fit.fitted["talking_head"]
     assert fitted == {
         "labelled": 5, "measured": 4, "share": 0.3, "f1": pytest.approx(0.8), "best_f1": 1.0,
         "best_share": pytest.approx(0.5), "range": [0.4, 0.6],
@@ -160,8 +165,12 @@ def test_the_share_of_a_filter_is_fitted_to_labelled_videos() -> None:
 
 def test_the_published_static_filter_drops_what_it_is_measured_by() -> None:
     still = dataclasses.replace(VIDEO, frames=tuple(frame(0.5) for _ in range(4)))
-    fitted = fit_filters({"static": Static(share=1.0)}, {"static": {"v": True}}, [still])
-    assert (fitted["static"]["f1"], fitted["static"]["best_f1"]) == (1.0, 1.0)
+    moving = dataclasses.replace(VIDEO, video_id="w", frames=(frame(0.1), frame(0.9)))
+    filters, labels = {"static": Static(share=1.0)}, {"static": {"v": True, "w": False}}
+    fitted = fit_filters(filters, labels, [still, moving])["static"]
+    assert (fitted["f1"], fitted["best_f1"]) == (1.0, 1.0)
+    one_kind = fit_filters(filters, {"static": {"v": True}}, [still])["static"]
+    assert one_kind == {"labelled": 1, "measured": 1, "share": 1.0}
 
 
 def test_videos_without_measurements_are_kept() -> None:

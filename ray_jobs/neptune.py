@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from actors.part import Part, Skippable
 from actors.stages.people import People
@@ -77,12 +76,13 @@ class Neptune:
             if self.enrich.is_on:
                 run.stage("enrich", self.enrich)
             return run.publish(
-                layouts={"neptune": layout.write}, extra=partial(self._analysis, fit)
+                layouts={"neptune": layout.write},
+                extra=lambda tables: {**self._analysis(tables), **fit.record},
             )
 
-    def _analysis(self, fit: FilterFit, tables: Tables) -> Mapping[str, object]:
-        """The questions that each threshold of the guessers would keep (Fig. 11), the videos of
-        each cluster before and after the sampling, and thresholds of the video filters by F1.
+    def _analysis(self, tables: Tables) -> Mapping[str, object]:
+        """The questions that each threshold of the guessers would keep (Fig. 11), and the videos of
+        each cluster before and after the sampling.
         """
         filters = self.vet.chosen_filters if isinstance(self.vet, Vet) else ()
         guessers = [f.name for f in filters if isinstance(f, BlindGuess)]
@@ -90,8 +90,7 @@ class Neptune:
         was_sampled = any(cluster is not None for cluster, _ in fates)
         bars = clusters_before_after(*zip(*fates, strict=True)) if was_sampled else ()
         questions = tables.questions("verdicts", "repairs", "drop")
-        fitted = {"video_filters": fit.fitted} if fit.labels else {}
-        return {"sweep": sweep(questions, guessers), "diversity": dump(bars), **fitted}
+        return {"sweep": sweep(questions, guessers), "diversity": dump(bars)}
 
 
 if __name__ == "__main__":

@@ -163,9 +163,11 @@ def card_text(
     return head + "\n" + "\n\n".join(sections) + "\n"
 
 
-def _count_table(head: str, counts: Mapping[str, int], of: str = "questions") -> str:
+def _count_table(head: str, counts: Mapping[str, int]) -> str:
     rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return "\n".join([f"| {head} | {of} |", "|---|---:|", *(f"| {k} | {n} |" for k, n in rows)])
+    return "\n".join(
+        [f"| {head} | questions |", "|---|---:|", *(f"| {k} | {n} |" for k, n in rows)]
+    )
 
 
 def _describe_videos(videos: Sequence[Video], tally: CardCounts, where: str) -> str:
@@ -180,8 +182,9 @@ def _describe_videos(videos: Sequence[Video], tally: CardCounts, where: str) -> 
         lengths = f"They last {mean:.0f} seconds on average, {max(seconds):.0f} at most."
         if unknown := len(own) - len(seconds):
             lengths += f" The length of {unknown} of {len(own)} is not known."
-    genres = Counter(genre for v in own for genre in v.genre)
-    table = _count_table("genre", genres, "videos") if genres else ""
+    genres = Counter(genre for v in own for genre in v.genre).most_common()
+    rows = "\n".join(f"| {_cell(genre)} | {count} |" for genre, count in genres)
+    table = f"| genre | videos |\n|---|---:|\n{rows}" if genres else ""
     return "\n\n".join(filter(None, (lengths, table, where)))
 
 

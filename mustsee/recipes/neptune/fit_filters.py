@@ -70,6 +70,11 @@ class FilterFit:
         self.fitted = fit_filters(self.filters, self.labels, videos)
         return Decision()
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """What it adds to `run.json`: nothing without labels."""
+        return {"video_filters": self.fitted} if self.labels else {}
+
 
 def fit_filters(
     filters: Mapping[str, VideoFilter | None], labels: Labels, videos: Iterable[Video]

@@ -130,7 +130,8 @@ def test_neptune_s_paper_retells_without_frames_and_filters_by_guesses_alone() -
     assert (paper.dense_words, paper.support_words, paper.sheets.most) == (None, 200, 0)
     assert (ours.tweaks, paper.tweaks) == (False, True)
     vet = part("vet", "+experiment=paper")
-    assert [f.name for f in vet.chosen_filters] == ["blind", "asr"]
+    guesses = [(f.name, f.runs, f.min_failures, f.together) for f in vet.chosen_filters]
+    assert guesses == [("blind", 3, 2, 1), ("asr", 3, 2, 1)]
     assert vet.repair is None
     config = neptune("+experiment=paper")
     assert config.filters.static.share == 1.0

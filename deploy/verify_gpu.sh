@@ -3,7 +3,7 @@
 #
 #   make .venv/test && sh deploy/verify_gpu.sh [FOLDER]
 #
-# For a GPU or TPU, JAX needs its plugin (pip install 'jax[cuda12]' or 'jax[tpu]'). Without one the same
+# For a GPU or TPU, JAX needs its plugin (pip install 'jax[cuda13]' or 'jax[tpu]'). Without one the same
 # commands run with tiny random weights, in some two minutes; that shows that they run, and no speed.
 # Nothing is fetched. What fails is named at the end, and the exit code is 1. Optional, from the environment:
 #   PALIGEMMA=FOLDER   weights of the captioner (else random ones; of PaliGemma 2 3B's shape for its speed)
@@ -81,7 +81,7 @@ PYTHON
 }
 
 if [ -n "$gpu" ] && [ "$device" = cpu ]; then
-  fail "there is a GPU, and JAX does not see it: .venv/bin/pip install 'jax[cuda12]'"
+  fail "there is a GPU, and JAX does not see it: .venv/bin/pip install 'jax[cuda13]'"
 fi
 
 if [ "$device" = cpu ]; then

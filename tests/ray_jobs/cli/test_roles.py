@@ -2,6 +2,7 @@
 that call an endpoint share one, with one list of prices.
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -12,10 +13,12 @@ import pytest
 from omegaconf import OmegaConf
 
 from mustsee.errors import UserError
+from mustsee.recipes.neptune import layout as neptune
 from mustsee.verify.guess_counts import GuessRule
 from ray_jobs.cli import compose as composing
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import CONF, compose, compose_job, roles
+from tests.support.evaluation import questions
 
 FILES = {
     "small.yaml": "defaults: [address, llm: rules, vet: two, _self_]\nout: ???\n",
@@ -167,6 +170,22 @@ def test_all_combinations_of_a_sweep_are_checked_before_the_first_runs() -> None
     both = run("out=/none/a,/none/b", "--multirun")
     assert both.returncode == 2
     assert ["/none/a" in both.stderr, "/none/b" in both.stderr] == [True, True]
+
+
+@pytest.mark.slow
+def test_each_run_of_a_sweep_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    neptune.write(questions(), tmp_path / "neptune_full.json")
+    given = [
+        f"questions={tmp_path}/neptune_full.json",
+        f"out={tmp_path}/o",
+        "answer=random,longest",
+    ]
+    command = [sys.executable, "-m", "ray_jobs.evaluate", "-m", *given]
+    subprocess.run(command, check=True, capture_output=True, cwd=CONF.parent)
+    results = sorted((tmp_path / "o").rglob("results.json"))
+    assert [path.parent.name for path in results] == ["answer-longest", "answer-random"]
+    models = [json.loads(path.read_text())["results"][0]["model"] for path in results]
+    assert models == ["guess longest", "guess random"]
 
 
 def test_help_lists_the_roles(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,8 +61,8 @@ class NeptuneSettings:
     sheets: SheetRules = field(default_factory=SheetRules)
     """Contact sheets: grids of keyframes with their times, for a writer that takes images."""
     tweaks: bool = False
-    """True: the paper's writer. Its questions are also on mood, message and what matters most; its
-    decoys change a detail, mislead or reorder, and code makes no orders or combinations."""
+    """Write as in the paper: questions also on mood, message and what matters most, decoys that
+    change a detail, mislead or reorder; code makes no orders or combinations."""
     seed: int = 0
 
     def __post_init__(self) -> None:

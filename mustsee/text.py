@@ -62,6 +62,13 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: ascii(match.group())[1:-1], text)
 
 
+def clock(seconds: float) -> str:
+    """Format seconds as 1:02:03 or 2:03."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
 def words(text: str) -> list[str]:
     """Return the words of a text in lower case."""
     return [w.replace("’", "'") for w in WORD.findall(text.lower())]

@@ -196,9 +196,16 @@ def write(folder: Path, tables: Sequence[ComparisonTable], unread: Mapping[str, 
     ]  # fmt: skip
     _write_csv(folder / MISSING, missing)
     (folder / LATEX).write_text("\n".join(map(latex, tables)), encoding="utf-8")
-    record = {"tables": [asdict(table) for table in tables], "unread": dict(unread)}
+    record = {"tables": [_plain(table) for table in tables], "unread": dict(unread)}
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+
+
+def _plain(table: ComparisonTable) -> dict[str, Any]:
+    """Return a table with its title and the tags of its rows."""
+    plain = asdict(table)
+    rows = [{**row, "tags": tags(r)} for row, r in zip(plain["rows"], table.rows, strict=True)]
+    return {"title": title(table), **plain, "rows": rows}
 
 
 def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

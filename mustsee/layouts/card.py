@@ -13,6 +13,8 @@ from typing import Any
 
 from mustsee.calls.llm import untested_note
 from mustsee.errors import UserError
+from mustsee.layouts.card_lengths import TextLengths, are_long, lengths_text
+from mustsee.layouts.card_scores import scores_text
 from mustsee.records import PAIR, SET, Question, Video
 
 
@@ -20,19 +22,22 @@ from mustsee.records import PAIR, SET, Question, Video
 class Card:
     """The content of a card beyond the questions.
 
-    `run` is a job's `run.json`, `audit` an audit's `audit.json`. `licence` is that of the
-    questions, `video_licence` that of the videos; a video's own `license` is listed too.
+    `run` is a job's `run.json`, `audit` an audit's `audit.json`, `compared` the `compare.json` of
+    `mustsee compare`. `licence` is that of the questions, `video_licence` that of the videos; a
+    video's own `license` is listed too.
 
     `uses`, `limits`, `sensitive` and `impact` fill the responsible-AI fields of `croissant.json`
     and need a person's judgement; the defaults state that nothing was examined.
     """
 
-    title: str = "A long-video question-answering dataset"
+    title: str = "A video question-answering dataset"
+    """Title of the dataset: heading of the card, and name in `croissant.json` and `eval.yaml`."""
     licence: str = "other"
     """Licence of the questions, by its Hugging Face name."""
     video_licence: str = "the rights stay with their owners"
     run: Mapping[str, Any] = field(default_factory=dict[str, Any])
     audit: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    compared: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notes: str = ""
     uses: str = "Measuring how well models understand long videos; training on the split train."
     limits: str = "Questions were written and filtered automatically and may be wrong."
@@ -49,10 +54,12 @@ class CardCounts:
     def __init__(self, splits: Iterable[str] = ()) -> None:
         self.by_split = Counter(dict.fromkeys(splits, 0))
         self.open_ended = Counter[str]()  # by split: questions without options or known answer
+        self.questions = set[str]()  # ids
         self.videos = set[str]()
         self.all = 0
         self.dropped = Counter[str]()
-        self.types = Counter[str]()
+        self.skills = Counter[str]()  # a question without one counts by its type
+        self.texts = TextLengths()
         self.forms = Counter[str]()
         self.groups = Counter[tuple[str, str]]()  # relation ("set", "pair"), id of the group
         self.recipes = set[str]()
@@ -68,8 +75,10 @@ class CardCounts:
 
     def keep(self, question: Question, split: str) -> None:
         self.by_split[split] += 1
+        self.questions.add(question.question_id)
         self.videos.add(question.video_id)
-        self.types[question.question_type or "(no type)"] += 1
+        self.skills[question.skill_or_type or "(no type)"] += 1
+        self.texts.add(question)
         self.recipes.add(question.recipe)
         if question.form:
             self.forms[question.form] += 1
@@ -129,32 +138,38 @@ def card_text(
     `files` is the path of a split's file, with {} for the split's name. `where` is the text on the
     location of the video files.
     """
-    by_split = tally.by_split
+    by_split, videos = tally.by_split, [v for v in videos if v.video_id in tally.videos]
+    choices = tally.kept_count - tally.open_ended.total()
     data_files = "\n".join(f"  - split: {n}\n    path: {files.format(n)}" for n in by_split)
     if videos:
         videos_config = "  data_files:\n  - split: videos\n    path: videos.parquet"
         data_files += f"\n- config_name: videos\n{videos_config}"
+    tasks = [*(["multiple-choice"] if choices else []), "video-text-to-text"]
+    tags = ["video", *(["long-video"] if are_long(videos) else []), "question-answering"]
     head = (
-        f"---\nlicense: {card.licence}\ntask_categories:\n- multiple-choice\n"
-        f"- visual-question-answering\ntags:\n- video\n- long-video\n- question-answering\n"
+        f"---\npretty_name: {json.dumps(card.title, ensure_ascii=False)}\n"
+        f"license: {card.licence}\ntask_categories:\n{_yaml_list(tasks)}"
+        f"tags:\n{_yaml_list(tags)}"
         f"configs:\n- config_name: default\n  default: true\n  data_files:\n{data_files}\n---\n"
     )
     sections = [
         f"# {card.title}",
-        f"{tally.kept_count} questions on {len(tally.videos)} videos, "
+        f"{_many(tally.kept_count, 'question')} on {_many(len(tally.videos), 'video')}, "
         + ", ".join(f"{count} in {name}" for name, count in by_split.items())
         + ". Made with Mustsee; each row carries its evidence, the verdict of every filter with "
         "the raw reply, and its provenance.",
         *([f"**{note}**"] if (note := tally.untested_note) else []),
-        "## Question types\n\n" + _count_table("type", tally.types),
+        f"## Lengths\n\n{lengths_text(tally.texts, videos)}",
+        "## Skills\n\n" + _count_table("skill or type", tally.skills),
         *([f"## Forms\n\n{_count_table('form', tally.forms)}"] if tally.forms else []),
         *([f"## Sets and pairs\n\n{text}"] if (text := _groups(tally.groups)) else []),
         "## How many were made, and how many were dropped\n\n" + funnel(card.run, tally),
         "## Models and prompts\n\n" + provenance(card.run, tally),
         "## Checked\n\n" + _checked(card.run),
         "## Audited\n\n" + _audited(card.audit),
+        *([f"## Scores\n\n{scores_text(card.compared, tally.questions)}"] if card.compared else []),
         "## Known biases\n\n" + biases(tally) + _perceived(videos),
-        *([f"## Videos\n\n{text}"] if (text := _describe_videos(videos, tally, where)) else []),
+        *([f"## Videos\n\n{text}"] if (text := _describe_videos(videos, where)) else []),
         f"## Licences\n\nQuestions: {card.licence}. Videos: {card.video_licence}."
         + _licences(videos),
     ]
@@ -164,28 +179,32 @@ def card_text(
 
 
 def _count_table(head: str, counts: Mapping[str, int]) -> str:
-    rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    rows, total = sorted(counts.items(), key=lambda item: (-item[1], item[0])), sum(counts.values())
     return "\n".join(
-        [f"| {head} | questions |", "|---|---:|", *(f"| {k} | {n} |" for k, n in rows)]
+        [
+            f"| {head} | questions | share |",
+            "|---|---:|---:|",
+            *(f"| {_cell(k)} | {n} | {n / total:.0%} |" for k, n in rows),
+        ]
     )
 
 
-def _describe_videos(videos: Sequence[Video], tally: CardCounts, where: str) -> str:
-    """Return the average and greatest length of the videos with questions (Neptune, table 5), how
-    many are of each genre (figure 6), and `where` they are; empty if nothing is known.
+def _describe_videos(videos: Sequence[Video], where: str) -> str:
+    """Return how many videos are of each genre (Neptune, figure 6), and `where` they are; empty if
+    nothing is known.
     """
-    own = [v for v in videos if v.video_id in tally.videos]
-    seconds = [v.duration for v in own if v.duration is not None]
-    lengths = ""
-    if seconds:
-        mean = sum(seconds) / len(seconds)
-        lengths = f"They last {mean:.0f} seconds on average, {max(seconds):.0f} at most."
-        if unknown := len(own) - len(seconds):
-            lengths += f" The length of {unknown} of {len(own)} is not known."
-    genres = Counter(genre for v in own for genre in v.genre).most_common()
+    genres = Counter(genre for v in videos for genre in v.genre).most_common()
     rows = "\n".join(f"| {_cell(genre)} | {count} |" for genre, count in genres)
     table = f"| genre | videos |\n|---|---:|\n{rows}" if genres else ""
-    return "\n\n".join(filter(None, (lengths, table, where)))
+    return "\n\n".join(filter(None, (table, where)))
+
+
+def _yaml_list(values: Iterable[str]) -> str:
+    return "".join(f"- {value}\n" for value in values)
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 def _groups(counts: Mapping[tuple[str, str], int]) -> str:
@@ -260,8 +279,15 @@ def provenance(run: Mapping[str, Any], tally: CardCounts) -> str:
 
 
 def _checked(run: Mapping[str, Any]) -> str:
-    """Return the share of right questions in each checked sample."""
-    lines = [f"- {entry['said']}" for entry in run.get("checked", ()) if "said" in entry]
+    """Return the share of right questions in each checked sample, and people's own accuracy."""
+    checked: Sequence[Mapping[str, Any]] = run.get("checked", ())
+    lines = [f"- {entry['said']}" for entry in checked if "said" in entry]
+    lines += [
+        f"- People's own answers ({entry['form']}, {name.partition('.')[0]}): "
+        f"{_share(share)} right."
+        for entry in checked
+        for name, share in entry.get("answered", {}).items()
+    ]
     return "\n".join(lines) or "No sample of these questions has been checked by people."
 
 

@@ -13,7 +13,7 @@ from mustsee.layouts.card import CardCounts
 
 FILE = "eval.yaml"
 ABOUT = (
-    "Questions on long videos, asked without the videos: on a good set, models score at chance. "
+    "Questions on videos, asked without the videos: on a good set, models score at chance. "
     "The card names the tasks that show the video."
 )
 _TASK = """\

@@ -22,9 +22,8 @@ from mustsee.errors import UserError
 from mustsee.parquet import read_parquet
 from mustsee.records import COUNTED, Keyframe, Question, Video
 from mustsee.run.best import FRAMES_PER_QUESTION, evidence_frames
-from mustsee.run.report import clock
 from mustsee.store import Store
-from mustsee.text import LETTERS
+from mustsee.text import LETTERS, clock
 
 WIDTH, EDGE, GAP = 1200, 48, 16
 INK, SOFT, PAPER, LINE = "#1c2430", "#5c6b7e", "#ffffff", "#d5dce4"

@@ -32,6 +32,7 @@ from mustsee.run.browse import (
 )
 from mustsee.run.tables import Tables, asked_models
 from mustsee.store import Store
+from mustsee.text import clock
 from mustsee.verify.meanings import FILTERS, STAGES, SUBSETS
 
 RULES_NOTE = (
@@ -143,13 +144,6 @@ def environment() -> Environment:
     filters: Mapping[str, Any] = {"clock": clock, "place_span": place_span}
     templates.filters.update(filters)
     return templates
-
-
-def clock(seconds: float) -> str:
-    """Format seconds as 1:02:03 or 2:03."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def _positions(items: Sequence[PageQuestion]) -> dict[str, float]:

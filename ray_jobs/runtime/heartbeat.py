@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 
-from mustsee.run.report import clock
+from mustsee.text import clock
 
 HEARTBEAT_S = 15.0  # seconds between two lines of a plain log
 

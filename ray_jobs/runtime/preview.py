@@ -25,7 +25,7 @@ from mustsee.errors import UserError
 from mustsee.layouts.reading import answer_of
 from mustsee.records import Question, Video
 from mustsee.run.best import best
-from mustsee.run.report import clock
+from mustsee.text import clock
 from ray_jobs.runtime.heartbeat import show_step
 from ray_jobs.runtime.outcome import plain_line
 

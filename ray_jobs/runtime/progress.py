@@ -27,7 +27,7 @@ from actors.engine.hardware import Hardware
 from mustsee.errors import MustseeError
 from mustsee.run.pace import StageSeconds, stage_state
 from mustsee.run.record import Snapshot, StageCounts
-from mustsee.run.report import clock
+from mustsee.text import clock
 from ray_jobs.runtime.heartbeat import HEARTBEAT_S, quiet
 
 RATE_WINDOW_S = 60.0  # smallest number of seconds that a rate covers

@@ -23,9 +23,10 @@ from mustsee.records import Question, Video
 from mustsee.run.estimate import estimate_line
 from mustsee.run.pace import slowest
 from mustsee.run.record import QuestionCounts, RunRecord
-from mustsee.run.report import RULES_NOTE, clock
+from mustsee.run.report import RULES_NOTE
 from mustsee.run.tables import Tables
 from mustsee.store import DAMAGED
+from mustsee.text import clock
 from mustsee.verify.meanings import STAGES, name_with_meaning
 from mustsee.verify.sight import NOT_LOOKED_AT
 from ray_jobs.runtime import outcome

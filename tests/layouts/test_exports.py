@@ -11,7 +11,8 @@ import pytest
 import mustsee
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.layouts import card, chat, croissant, hugging_face, ours, preference
+from mustsee.evaluate import compare, compare_show
+from mustsee.layouts import card, card_scores, chat, croissant, hugging_face, ours, preference
 from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Provenance, Question, Span, Step, Trace, Verdict, Video
 
@@ -96,7 +97,7 @@ def test_the_card_has_the_results_of_an_audit(tmp_path: Path) -> None:
         card.read_audit(str(tmp_path / "set"))
 
 
-def test_the_card_has_the_lengths_and_the_genres_of_the_videos_with_questions() -> None:
+def test_the_card_has_the_genres_of_the_videos_with_questions() -> None:
     tally = card.CardCounts()
     for name in "abc":
         question = Question(
@@ -112,10 +113,86 @@ def test_the_card_has_the_lengths_and_the_genres_of_the_videos_with_questions() 
     text = card.card_text(card.Card(), tally, videos, files="{}", where="here")
     _, _, section = text.partition("## Videos\n\n")
     assert section.startswith(
-        "They last 150 seconds on average, 201 at most. The length of 1 of 3 is not known.\n\n"
         "| genre | videos |\n|---|---:|\n| cooking | 2 |\n| sport | 1 |\n\nhere\n"
     )
     assert "## Videos" not in card.card_text(card.Card(), tally, [], files="{}")
+
+
+def test_the_card_has_the_title_the_lengths_and_the_skills(tmp_path: Path) -> None:
+    questions = [
+        *made(),
+        replace(made(1)[0], question_id="open", options=(), answer_index=None, skill="cause",
+                answer="because the boat has left the quay"),
+    ]  # fmt: skip
+    seconds = (30.0, 90.0, 4000.0, 200.0, None, 60.0)
+    videos = [Video(video_id=f"v{n}", uri=f"v{n}.mp4", duration=s) for n, s in enumerate(seconds)]
+    unasked = Video(video_id="unasked", uri="u.mp4", duration=9.0)
+    hugging_face.write(questions, tmp_path, [*videos, unasked], card.Card(title="Boats & quays"))
+    readme = (tmp_path / "README.md").read_text()
+    assert 'pretty_name: "Boats & quays"\n' in readme
+    assert "\n# Boats & quays\n" in readme
+    assert "| videos | 0:30 | 1:00 | 1:30 | 3:20 | 1:06:40 | 5 |" in readme
+    assert "Length of all videos: 1:13:00, on average 14:36." in readme
+    assert "The length of 1 of 6 videos is not known." in readme
+    assert "| questions, words | 2 | 2 | 2 | 2 | 2 | 12 |" in readme
+    assert "| answers, words | 1 | 1 | 1 | 3 | 7 | 12 |" in readme
+    assert "| wrong options, words | 1 | 1 | 1 | 3 | 3 | 22 |" in readme
+    assert "| cause | 1 | 8% |" in readme
+    assert "| Counting | 7 | 58% |" in readme
+    assert json.loads((tmp_path / croissant.FILE).read_text())["name"] == "Boats & quays"
+
+
+@pytest.mark.parametrize(("seconds", "is_long"), [(599.0, False), (600.0, True)])
+def test_only_long_videos_are_tagged_so(tmp_path: Path, seconds: float, is_long: bool) -> None:
+    hugging_face.write(made(2), tmp_path, [Video(video_id="v0", uri="v.mp4", duration=seconds)])
+    assert ("- long-video\n" in (tmp_path / "README.md").read_text()) == is_long
+
+
+def test_a_set_without_options_is_not_tagged_as_multiple_choice(tmp_path: Path) -> None:
+    open_ended = replace(made(1)[0], options=(), answer_index=None)
+    hugging_face.write([open_ended], tmp_path)
+    assert "- multiple-choice\n" not in (tmp_path / "README.md").read_text()
+
+
+def test_the_card_has_people_beside_models(tmp_path: Path) -> None:
+    from mustsee.evaluate.answers import verdict_on_reply
+
+    questions = [replace(q, verdicts=()) for q in made() if q.drop is None]
+    answered = [
+        replace(q, verdicts=(verdict_on_reply(q, "ABC"[n % 3], model="model m"),))
+        for n, q in enumerate(questions)
+    ]
+    scored = compare.score_evaluation(answered, {})
+    evaluation = compare.ComparedEvaluation(folder="e", dataset="d", shown="blind", **scored)
+    right = dict.fromkeys((q.question_id for q in questions[:6]), 1.0)
+    people = compare.PeopleScores(name="a form, one minute", scores=right)
+    compare_show.write(tmp_path, compare.compare_models([evaluation], [people]), {})
+    compared = card_scores.read_compared(str(tmp_path))
+    run = {"checked": [{"form": "human_benchmark", "answered": {
+        "one_minute.answer": {"value": 0.9, "low": 0.8, "high": 0.97}}}]}  # fmt: skip
+    hugging_face.write(questions, tmp_path / "set", card=card.Card(compared=compared, run=run))
+    readme = (tmp_path / "set" / "README.md").read_text()
+    assert "Multiple choice: accuracy, %, on 11 questions. " in readme
+    assert "| **people: a form, one minute** | 100.0 (" in readme
+    assert ") | 6 | 3 |" in readme
+    assert "| `model m`, blind | 100.0 (" in readme
+    assert "| guessing among the options | 33.3 | | |" in readme
+    assert "(human_benchmark, one_minute): 90.0 % (80.0 to 97.0) right." in readme
+    hugging_face.write(questions[3:], tmp_path / "fewer", card=card.Card(compared=compared))
+    fewer = (tmp_path / "fewer" / "README.md").read_text()
+    assert "on 11 questions, 3 of which are not in this dataset." in fewer
+    others = [replace(q, question_id=f"other {q.question_id}") for q in questions]
+    with pytest.raises(UserError, match="none of the 11 questions"):
+        hugging_face.write(others, tmp_path / "others", card=card.Card(compared=compared))
+
+
+def test_a_folder_without_a_comparison_of_models_is_refused(tmp_path: Path) -> None:
+    assert card_scores.read_compared(None) == {}
+    with pytest.raises(UserError, match=r"no compare\.json"):
+        card_scores.read_compared(str(tmp_path))
+    (tmp_path / "compare.json").write_text('{"runs": []}')
+    with pytest.raises(UserError, match="compares no models"):
+        card_scores.read_compared(str(tmp_path))
 
 
 def test_known_biases_are_measured() -> None:

@@ -25,6 +25,7 @@ from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.errata import name_ids
 from mustsee.raters.ballots import RatedItem, hash_token
 from mustsee.raters.form import RatingForm
+from mustsee.raters.needed import check_within
 from mustsee.raters.rating_run import RatingRun, check_share, count_questions
 from mustsee.raters.transfer import export_tasks, import_votes, write_votes
 from ray_jobs.cli.launch import launch
@@ -53,6 +54,7 @@ class RateJob:
     sample: int | None
     seed: int
     wanted: float
+    within: float
     training: str | None
     trained: float
     spans: bool
@@ -73,6 +75,7 @@ class RateJob:
         )  # fmt: skip
         rating.check()
         check_share("trained", self.trained)
+        check_within(self.within)
         if self.do == "serve":
             return self._serve(rating)
         for line in self._transfer(rating):
@@ -121,7 +124,7 @@ class RateJob:
                     f"{rating.proposals.path}: {len(lacking)} of its proposals are on no kept "
                     f"question of {self.questions}, or contradict each other: {name_ids(lacking)}"
                 )
-            for line in rating.invite(address):
+            for line in (*rating.describe_need(rated, self.within), *rating.invite(address)):
                 print(line)
             if "MUSTSEE_RATE_KEY" not in os.environ:
                 print(f"dashboard: {address}/board/{key}")

@@ -31,8 +31,8 @@ def names_of(videos: Iterable[Video], questions: Iterable[Question]) -> list[str
     return sorted({name for name in names if name is not None})
 
 
-def include(videos: Iterable[Video], folder: Path, way: str) -> list[str]:
-    """Put the files of `videos` into `folder`/videos and return their names, also for "none".
+def include(videos: Iterable[Video], folder: Path, way: str, *, into: str = FOLDER) -> list[str]:
+    """Put the files of `videos` into `folder`/`into` and return their names, also for "none".
 
     `way` is one of `WAYS`; "link" makes hard links, and copies files that cannot be linked. Raises
     UserError, before any file is copied, for missing files and for two files of the same name.
@@ -47,7 +47,7 @@ def include(videos: Iterable[Video], folder: Path, way: str) -> list[str]:
         if way != "none" and addresses.get(name, video.uri) != video.uri:
             raise UserError(
                 f"layout.videos={way}: {addresses[name]!r} and {video.uri!r} would both be "
-                f"{FOLDER}/{name}: rename one of the files"
+                f"{into}/{name}: rename one of the files"
             )
         addresses[name] = video.uri
     if way != "none":
@@ -58,9 +58,9 @@ def include(videos: Iterable[Video], folder: Path, way: str) -> list[str]:
                 f"there: {_name_some([repr(uri) for uri in missing])}; run this where they are, "
                 "or use layout.videos=none"
             )
-        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+        (folder / into).mkdir(parents=True, exist_ok=True)
         for name, uri in addresses.items():
-            place_file(uri, folder / FOLDER / name, link=way == "link")
+            place_file(uri, folder / into / name, link=way == "link")
     return sorted(addresses)
 
 

@@ -37,8 +37,9 @@ class MeasuredCorrectness:
     """The result of checking `n` of `asked` questions, of which `right` are right.
 
     `low` and `high` are the 95 % interval with videos as clusters, valid once the whole sample is
-    checked. `low_whenever` is a lower bound that is valid at any stop, with questions taken as
-    independent (`bound`). `decided` is "above" or "below" the share `wanted` (`decide_bound`).
+    checked, `se` its standard error (null for a single video). `low_whenever` is a lower bound that
+    is valid at any stop, with questions taken as independent (`bound`). `decided` is "above" or
+    "below" the share `wanted` (`decide_bound`).
     """
 
     by: str
@@ -47,6 +48,7 @@ class MeasuredCorrectness:
     right: int
     low: float | None
     high: float | None
+    se: float | None
     low_whenever: float
     wanted: float
     decided: str | None
@@ -81,7 +83,7 @@ def measure_correctness(
     count = sum(right.values())
     return MeasuredCorrectness(
         by=by, n=len(names), asked=asked, right=count, low=interval.low, high=interval.high,
-        low_whenever=bound(count, len(names)), wanted=wanted,
+        se=interval.se, low_whenever=bound(count, len(names)), wanted=wanted,
         decided=decide_bound(count, len(names), wanted),
     )  # fmt: skip
 

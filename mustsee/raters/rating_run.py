@@ -23,6 +23,7 @@ from mustsee.raters.deal import items, needed_raters
 from mustsee.raters.errata import describe_doubts, doubted_questions
 from mustsee.raters.form import RatingForm
 from mustsee.raters.kept import complete_replacement
+from mustsee.raters.needed import describe_need
 from mustsee.raters.results import RatingResults, results
 from mustsee.raters.settle import drop_reason, settle
 from mustsee.raters.training import Training
@@ -292,6 +293,24 @@ class RatingRun:
                 yield f"{name}: the earlier link is still valid (renew=[{name}] makes a new one)"
             else:
                 yield f"{name}: {address}/r/{token}"
+
+    def describe_need(self, rated: Sequence[RatedItem], within: float) -> Iterator[str]:
+        """Yield lines on how many questions an interval of plus or minus `within` needs; none for
+        a form on videos, whose raters write.
+        """
+        if self.form.videos:
+            return
+        names = {item.question_id for item in rated if item.round != TRAINING}
+        rounds = [r.votes or self.raters for r in self.form.rounds if not r.senior]
+        one_vote = self.form.dealt or self.form.draws is not None
+        yield from describe_need(
+            within,
+            drawn=len(names),
+            videos=len({self.question_by_id[name].video_id for name in names}),
+            votes_each=1 if one_vote else max(rounds, default=self.raters),
+            wanted=self.wanted,
+            outcome=self.results(rated),
+        )
 
     def results(self, rated: Sequence[RatedItem]) -> RatingResults:
         return results(

@@ -1,6 +1,7 @@
 """`RatingRun`: the raters of a form, the items of a sample, and mistakes in the settings."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,13 @@ def run_folder(tmp_path: Path) -> Path:
         )
         for n in range(4)
     ]  # fmt: skip
-    pq.write_table(schemas.table(questions, Question), tmp_path / "questions.parquet")
-    pq.write_table(schemas.table([video], Video), tmp_path / "videos.parquet")
+    save_run(tmp_path, questions, [video])
     return tmp_path
+
+
+def save_run(folder: Path, questions: Sequence[Question], videos: Sequence[Video]) -> None:
+    pq.write_table(schemas.table(questions, Question), folder / "questions.parquet")
+    pq.write_table(schemas.table(videos, Video), folder / "videos.parquet")
 
 
 def _form(name: str) -> RatingForm:

@@ -63,6 +63,7 @@ def test_a_sample_is_kept_and_a_link_is_printed_once(
     box = Ballots(where=run / "rating-verify" / "votes.sqlite")
     drawn = [i.question_id for i in box.open()]
     assert (len(drawn), len(served), first.count("/r/")) == (4, 1, 3)
+    assert "the 4 drawn give" in first.partition("/r/")[0], "said before rating starts"
     assert "q9" not in drawn
     assert rate(run, "sample=6", "names=[ana,ben,eve]", "renew=[eve]")() == 130
     again = capsys.readouterr().out

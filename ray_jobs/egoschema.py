@@ -63,7 +63,7 @@ class NarrationSource:
         Raises UserError where no clip is dense enough.
         """
         narrated = narrations.read(self.narrations, self.columns)
-        lengths: dict[str, float] = {}
+        lengths: Mapping[str, float] = narrated.durations
         if self.durations:
             lengths = narrations.durations(
                 self.durations, video=self.durations_video, duration=self.durations_seconds

@@ -30,6 +30,7 @@ from mustsee.store import keyed_by
 from mustsee.text import overlap
 
 PROMPT, WATCHED = "caption/frames", "caption/clips"
+WEARER, WEARER_WATCHED = "caption/wearer", "caption/wearer_clips"
 FRAMES = "captions of frames"  # `what` of the requests
 AGAIN = "second looks at frames"
 JPEG_QUALITY = 85  # quality of the JPEGs made here, 0 to 100
@@ -63,6 +64,9 @@ class OpenAICaptioner:
     endpoint: LlmConfig = keyed_by(lambda part: model_identity(part.endpoint))
     frames: int = 1
     """Keyframes in one request; several cost fewer tokens and describe less."""
+    wearer: bool = False
+    """Of a video filmed with a camera worn on the body: say what its wearer, C, does, as the
+    narrations of Ego4D that EgoSchema asks about."""
     title: bool = False
     """Show the model the video's title."""
     neighbours: int = 256
@@ -90,7 +94,8 @@ class OpenAICaptioner:
 
     @property
     def prompt_names(self) -> tuple[str, ...]:
-        return (PROMPT, WATCHED) if video_input_of(self.endpoint) else (PROMPT,)
+        of_frames, of_clips = (WEARER, WEARER_WATCHED) if self.wearer else (PROMPT, WATCHED)
+        return (of_frames, of_clips) if video_input_of(self.endpoint) else (of_frames,)
 
     def load_prompts(self) -> Prompts:
         return Prompts(language=self.language)
@@ -165,7 +170,7 @@ class OpenAICaptioner:
                     if not clips:
                         return {}
                     texts = await asker.ask(
-                        WATCHED,
+                        self.prompt_names[1],
                         numbered.sentences(len(clips)),
                         clips=clips,
                         watched=[clip.span for clip in clips],
@@ -235,7 +240,7 @@ class OpenAICaptioner:
     ) -> tuple[str, ...]:
         before, after = (self._small(keyframe) for keyframe in (context.before, context.after))
         return await asker.ask(
-            PROMPT,
+            self.prompt_names[0],
             numbered.sentences(len(frames)),
             images=[*before, *frames, *after],
             times=[keyframe.time for keyframe in context.keyframes],

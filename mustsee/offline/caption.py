@@ -63,4 +63,6 @@ RULES: dict[str, Callable[[Request], str]] = {
     "caption/frames": frames,
     "caption/clips": clips,
     "caption/typed": caption_by_type,
+    "caption/wearer": frames,
+    "caption/wearer_clips": clips,
 }

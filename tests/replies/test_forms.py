@@ -153,6 +153,8 @@ PROBE_REPLIES = {  # of a server that sees and hears everything
 WRITTEN = {  # replies to prompts that the rules do not answer, or answer with nothing
     "caption/clips": "1: A man cooks.\n2: A dog runs.",
     "caption/frames": "1: A man cooks.\n2: A dog runs.",
+    "caption/wearer": "1: C lifts a cup.\n2: C opens the door.",
+    "caption/wearer_clips": "1: C lifts a cup.\n2: C opens the door.",
     "enrich/trace": "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red.",
     **FACT_REPLIES,
     **PROBE_REPLIES,

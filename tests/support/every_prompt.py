@@ -345,11 +345,13 @@ def _judged(asker: RecordingAsker) -> None:
     shown = {"times": [5.0, 15.0], "title": "Pancakes", "before": None, "after": None,
              "first": (), "images": (b"1", b"2")}  # fmt: skip
     asker.calls["caption/typed"] = Call("caption/typed", free(sentence), {"images": (b"1",)})
-    asker.calls["caption/frames"] = Call("caption/frames", numbered.sentences(2), shown)
+    for name in ("caption/frames", "caption/wearer"):
+        asker.calls[name] = Call(name, numbered.sentences(2), shown)
     spans = (Span(0.0, 10.0), Span(10.0, 20.0))
     videos = tuple(VideoClip(span=span, digest=str(n), mp4=b"1") for n, span in enumerate(spans))
     watched = {"watched": spans, "title": "Pancakes", "clips": videos}
-    asker.calls["caption/clips"] = Call("caption/clips", numbered.sentences(2), watched)
+    for name in ("caption/clips", "caption/wearer_clips"):
+        asker.calls[name] = Call(name, numbered.sentences(2), watched)
 
 
 def _as_it_is(text: str) -> str:

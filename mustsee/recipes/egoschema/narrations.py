@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.records import Line
 from mustsee.store import resolve
-from mustsee.tables import parse_json, read_table
+from mustsee.tables import TABLES, parse_json, read_table, suffix_of
 
 # Ego4D marks the actor with a tag before the sentence: "#C C opens a drawer", "#O a man waves".
 _TAG = re.compile(r"#\s*(unsure|summary|[co])\b\s*", re.IGNORECASE)
@@ -50,10 +50,13 @@ class NarrationColumns:
 
 @dataclass(frozen=True, kw_only=True)
 class Narrations:
-    """Timed lines of each video in order. `skipped`: number of rows without a text."""
+    """Timed lines of each video in order. `skipped`: number of rows without a text. `durations`:
+    ends of the videos in seconds, where the file holds them.
+    """
 
     lines: Mapping[str, tuple[Line, ...]]
     skipped: int = 0
+    durations: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __len__(self) -> int:
         return sum(map(len, self.lines.values()))
@@ -82,6 +85,7 @@ def clean(text: str) -> str:
 
 def read(path: str, columns: NarrationColumns) -> Narrations:
     """Read the narrations of a file (.json, .csv, .tsv, .jsonl or .parquet; local, s3:// or gs://).
+    Captions are read from a run's folder, too.
 
     Raises UserError if the file is missing, or not of the form that `columns` describes.
     """
@@ -92,12 +96,18 @@ def read(path: str, columns: NarrationColumns) -> Narrations:
             raise UserError(f"{path}: not JSON, as Ego4D's narrations are: {error}") from error
         return from_ego4d(data, columns, where=path)
     if columns.form == "captions":
-        return from_captions(read_table(path), where=path)
+        table = videos_table(path)
+        return from_captions(read_table(table), where=table)
     if columns.form != "table":
         raise UserError(
             f"narrations form {columns.form!r} is unknown: use 'table', 'ego4d' or 'captions'"
         )
     return from_rows(read_table(path), columns, where=path)
+
+
+def videos_table(path: str) -> str:
+    """Return the address of a run's `videos.parquet`, given itself or the run's folder."""
+    return path if suffix_of(path) in TABLES else f"{path.rstrip('/')}/videos.parquet"
 
 
 def from_ego4d(
@@ -180,15 +190,19 @@ def from_rows(
 def from_captions(rows: Iterable[Mapping[str, Any]], *, where: str) -> Narrations:
     """Read the captions of a run as narrations; a clip of another video is a video of its own."""
     lines_of: dict[str, list[Line]] = {}
+    ends: dict[str, float] = {}
     for row in rows:
         captions = row.get("captions") or ()
         if captions:
             lines_of[str(row["video_id"])] = [
                 Line(start=c["time"], end=c["time"], text=c["text"]) for c in captions
             ]
+            end = row.get("duration") if row.get("end") is None else row["end"]
+            if end is not None:
+                ends[str(row["video_id"])] = end
     if not lines_of:
         raise UserError(f"{where}: no video in it has captions")
-    return Narrations(lines=_in_order(lines_of))
+    return Narrations(lines=_in_order(lines_of), durations=ends)
 
 
 def _in_order(lines_of: Mapping[str, list[Line]]) -> dict[str, tuple[Line, ...]]:

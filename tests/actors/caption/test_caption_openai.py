@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import hashlib
 import io
+import json
 import re
 
 import numpy as np
@@ -263,7 +264,7 @@ def test_like_frames_with_disagreeing_captions_are_shown_again(texts, more, look
         assert {p["image_url"]["detail"] for p in parts[:-1]} == {"high"}
 
 
-def watched(tmp_path, reply, keyframes, **take):
+def watched(tmp_path, reply, keyframes, *, wearer=False, **take):
     """The captions of a video whose colours encode the seconds, and the kinds of content shown."""
     tmp_path.mkdir(exist_ok=True)
     path = coloured(tmp_path / "video.mp4")
@@ -280,7 +281,8 @@ def watched(tmp_path, reply, keyframes, **take):
             watches=True,
             video=VideoInput(**{"fps": 4.0, "longest": 96, **take}),
         )
-        (captioned,) = Bench(tmp_path / "store").run(OpenAICaptioner(endpoint=model), row)
+        part = OpenAICaptioner(endpoint=model, wearer=wearer)
+        (captioned,) = Bench(tmp_path / "store").run(part, row)
         kinds = [p["messages"][-1]["content"][0]["type"] for p in server.payloads]
     return [(c.time, c.text) for c in captioned.captions], sorted(kinds)
 
@@ -322,6 +324,36 @@ def test_frames_are_shown_where_a_clip_is_too_long_or_refused(tmp_path):
     assert [text for _, text in captions] == ["an image"] * 3
 
 
+def test_the_wearer_of_a_camera_is_narrated(tmp_path):
+    prompts = []
+
+    def narrate(payload):
+        system, user = payload["messages"]
+        prompts.append((system["content"], user["content"][-1]["text"]))
+        return "\n".join(f"{i}: C lifts cup {i}" for i, _ in enumerate(described(payload), 1))
+
+    row = video(keyframes=keyframes(3))
+    with Loopback(reply=narrate) as server:
+        (captioned,) = Bench(tmp_path).run(captioner(server, wearer=True, frames=3), row)
+    assert [c.text for c in captioned.captions] == [f"C lifts cup {i}" for i in (1, 2, 3)]
+    ((system, user),) = prompts
+    assert "camera worn on the body" in system
+    assert 'begins with "C"' in user
+
+
+def test_the_wearer_is_narrated_from_clips_too(tmp_path):
+    texts = []
+
+    def narrate(payload):
+        texts.append(json.dumps(payload))
+        return "1: C lifts a cup"
+
+    captions, kinds = watched(tmp_path, narrate, SHOT, wearer=True)
+    assert kinds == ["video_url"] * 3
+    assert [text for _, text in captions] == ["C lifts a cup"] * 3
+    assert all("camera worn on the body" in text for text in texts)
+
+
 def test_rules_caption_the_same_frames(tmp_path):
     part = OpenAICaptioner(endpoint=Offline(), frames=2)
     (captioned,) = Bench(tmp_path).run(part, video(keyframes=keyframes(3)))
@@ -338,9 +370,10 @@ def test_what_decides_a_caption_is_part_of_the_key():
         OpenAICaptioner(endpoint=OpenAI(model="m"), neighbours=0),
         OpenAICaptioner(endpoint=OpenAI(model="m"), agree=0.5),
         OpenAICaptioner(endpoint=OpenAI(model="m", watches=True)),
+        OpenAICaptioner(endpoint=OpenAI(model="m"), wearer=True),
     ]
     assert digest(base) == digest(faster)
-    assert len({digest(part) for part in (base, *others)}) == 6
+    assert len({digest(part) for part in (base, *others)}) == 7
 
 
 def test_keyframes_are_sent_without_their_bars(tmp_path):

@@ -132,6 +132,25 @@ def test_captions_of_a_run_are_read_as_narrations(tmp_path) -> None:
     pq.write_table(schemas.table(rows, Video), tmp_path / "videos.parquet")
     read = narrations.read(str(tmp_path / "videos.parquet"), columns("captions"))
     assert {k: [x.text for x in v] for k, v in read.lines.items()} == {"b": ["a cat", "a dog"]}
+    assert narrations.read(str(tmp_path), columns("captions")) == read
+
+
+def test_a_captioned_video_ends_where_the_run_says(tmp_path) -> None:
+    """The times of a clip's captions are those of its video."""
+    seen = (Caption(95.0, "C sits"),)
+    rows = [
+        Video(video_id="whole", uri="b.mp4", duration=200.0, captions=seen),
+        Video(video_id="clip", uri="b.mp4", start=90.0, end=150.0, duration=60.0, captions=seen),
+        Video(video_id="unknown", uri="c.mp4", captions=seen),
+    ]
+    pq.write_table(schemas.table(rows, Video), tmp_path / "videos.parquet")
+    read = narrations.read(f"{tmp_path}/", columns("captions"))
+    assert read.durations == {"whole": 200.0, "clip": 150.0}
+
+
+def test_a_folder_without_a_run_is_named(tmp_path) -> None:
+    with pytest.raises(UserError, match=r"videos\.parquet"):
+        narrations.read(str(tmp_path), columns("captions"))
 
 
 def test_prompt_lines_have_the_form_of_the_paper() -> None:

@@ -208,6 +208,11 @@ def _lines(record: RunRecord, parts: SummaryParts, out: str) -> Iterable[str]:
             "echo (giveaways), and the question's wording (option letters, clock times, 'the "
             "transcript')"
         )
+        if record.facts.total is not None and (composed := record.facts.total.chosen):
+            yield (
+                f"language={language}: {composed} questions were composed: English sentences with "
+                "phrases in it, if no model worded them anew (docs/languages.md)"
+            )
     yield from harsh_filters(record.questions)
     yield from damaged_files(record.damaged, str(record.config.get("store", "store")))
     seconds = record.total_seconds or 0.0

@@ -203,6 +203,21 @@ def test_a_run_whose_calls_all_fail_exits_3_with_the_reason(
     assert said is not done
 
 
+@pytest.mark.parametrize(
+    ("language", "composed", "said"),
+    [("German", 3, True), ("German", 0, False), ("English", 3, False)],
+)
+def test_composed_questions_in_another_language_are_named(
+    language: str, composed: int, said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = record(
+        1, 0, config={"language": language}, questions=QuestionCounts(made=5, kept=5),
+        facts=RunFunnel(total=FactFunnel(listed=9, chosen=composed)),
+    )  # fmt: skip
+    summarise(asked, parts_with("", "", 0), "out", 0.5)
+    assert (f"{composed} questions were composed" in capsys.readouterr().out) is said
+
+
 def test_what_an_endpoint_refuses_is_named() -> None:
     changes = {"seed": "", "top_p": "", "max_completion_tokens": "max_tokens"}
     assert list(left_out_lines({"m at http://h/v1": changes, "n": {"top_p": ""}})) == [

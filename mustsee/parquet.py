@@ -90,7 +90,7 @@ def check_digests(folder: Path, *tables: str) -> None:
                     f"{_described(known.get(file))}, found {_described(found.get(file))}; restore "
                     "the file from a copy, or run the command that wrote it again, which reuses "
                     f"finished work (a table that you changed yourself: put it into a folder "
-                    f"without {RECORD})"
+                    f"without {RECORD}, or have mustsee add questions= test what you edited)"
                 )
 
 

@@ -13,6 +13,7 @@ from actors.video_input import video_input_of
 from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import UserError
 from mustsee.judge.judge import JudgeConfig
+from mustsee.questions.fact_funnel import sum_requests
 from mustsee.records import Video
 from mustsee.store import Store, hardware, identity, keyed_by
 from mustsee.verify.blind import BlindGuess
@@ -32,6 +33,7 @@ from mustsee.verify.vetting import (
 )
 from mustsee.verify.worth import CONDITIONS_PROMPT, PROMPT, WorthRules, rate_worth
 
+NAME = "vet"  # of the stage in jobs, by which rows keep their counts of requests
 FURTHER_GUESSERS = ("guesser_2", "guesser_3")  # roles that may be null
 
 
@@ -85,8 +87,8 @@ class Vet(AskOptions):
     """Subset of the questions that pass every filter."""
     spare: float = 1
     """Times as many questions as are wanted; 1: all are wanted."""
-    recipe: str | None = None
-    """Recipe whose questions are vetted, and the others stay as they are; null: all."""
+    only: Sequence[str] | None = None
+    """Ids of the questions to vet, and the others stay as they are; null: all."""
     seed: int = 0
     """Seed of the first run."""
 
@@ -149,7 +151,7 @@ class Vet(AskOptions):
         for_worth = ("lines", "start", "end", "digest") if self.used_worth else ()
         columns = (
             "questions", *(c for f in self.runnable_filters for c in f.reads), *for_repair,
-            *for_worth,
+            *for_worth, *(("requests",) if self.only is not None else ()),
         )  # fmt: skip
         return tuple(dict.fromkeys(columns))
 
@@ -198,8 +200,9 @@ class Vet(AskOptions):
                 count=run.count,
                 judge=judge,
             )
-            mine = tuple(q for q in video.questions or () if self.recipe in (None, q.recipe))
-            others = tuple(q for q in video.questions or () if self.recipe not in (None, q.recipe))
+            mine = video.questions or ()
+            if self.only is not None:
+                mine = tuple(q for q in mine if q.question_id in self.only)
             if len(filters) < len(self.chosen_filters):
                 run.count(NOT_LOOKED_AT, len(mine))
             due = replace(video, questions=mine)
@@ -210,7 +213,13 @@ class Vet(AskOptions):
                     done, vetting.askers["rater"], vetting.video_frames, worth, vetting.requests,
                     seed=self.seed, looks=capabilities_of(self.rater).images,
                 )  # fmt: skip
-            questions = (*others, *(done.questions or ()))
-            return replace(done, questions=questions, requests=vetting.requests.counts)
+            requests = vetting.requests.counts
+            if self.only is None:
+                return replace(done, requests=requests)
+            vetted = {q.question_id: q for q in done.questions or ()}
+            questions = tuple(vetted.get(q.question_id, q) for q in video.questions or ())
+            earlier = (count for count in video.requests if count.stage == NAME)
+            requests = sum_requests((*earlier, *(replace(c, stage=NAME) for c in requests)))
+            return replace(done, questions=questions, requests=tuple(requests))
 
         return work

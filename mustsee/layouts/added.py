@@ -1,100 +1,280 @@
-"""Questions that people wrote, put beside the questions of a run on the same videos."""
+"""Questions that people wrote or changed, put beside the questions of a run on the same videos.
+
+A question counts as edited if people changed its words (`words_of`) since filters tried it: by a
+tick, by votes, or in a copy of the run's table. What it was before stands in its `repairs`.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.layouts.errata import name_ids
 from mustsee.layouts.reading import QuestionFile, answer_of
-from mustsee.records import Question, Video
+from mustsee.layouts.ticks import BY_HAND, edit_by_hand, words_of
+from mustsee.records import Question, Span, Video
 from mustsee.text import printable
 
 PEOPLE = "people"  # recipe of the questions that people wrote
+OWN = "ours"  # layout in which a row with the id of a question of the run is that question
+VOTES = "people_"  # begins the names under which raters' votes change and judge questions
+LASTING = ("reach_seconds", "apart_seconds")  # metrics of the evidence, whatever the words
 NO_VIDEO, NO_KEY = "the run has no such video", "no known answer"
 SLACK_S = 0.5  # that evidence may end after its video, by rounding
 NOT_MADE, NOT_WITHIN = "the run has dropped the video", "its evidence is outside the video"
+MOVED = "in the run it is on another video"
+NO_FILTER = (
+    "edited questions are open or ask when: no filter tests these, whose exams were on the "
+    "earlier words; they are in the subset full only"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AddedQuestions:
     """`rows`: the videos of a run with its questions and the added ones. `added`: ids of these;
-    `left_out`: id of each other question of the file -> why it was not added.
+    `edited`: ids of the run's questions with other words, to be tested again; `untested`: of those
+    that no filter tests. `left_out`: id of each other question of the file -> why it is not used;
+    `not_taken`: ids whose row of the file differs from the run in `drop` alone.
     """
 
     rows: tuple[Video, ...]
-    added: tuple[str, ...]
-    left_out: Mapping[str, str]
+    added: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
+    untested: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    not_taken: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
-        """Return what was added, as written to `run.json`."""
+        """Return what was added and edited, as written to `run.json`."""
         return {k: v for k, v in asdict(replace(self, rows=())).items() if k != "rows"}
 
     def lines(self) -> list[str]:
-        """Return how many questions were added, and which were not, by reason."""
-        lines = [f"{len(self.added)} questions by people added"]
+        """Return how many questions were added and edited, and which were not, by reason."""
+        lines = [f"{len(self.added)} questions by people added"] if self.added else []
+        if self.edited:
+            lines.append(f"{len(self.edited)} edited, tested again: {name_ids(self.edited)}")
+        if self.untested:
+            lines.append(f"{len(self.untested)} {NO_FILTER}: {name_ids(self.untested)}")
         for reason, count in Counter(self.left_out.values()).items():
             ids = [name for name, why in self.left_out.items() if why == reason]
             lines.append(f"{count} not added, {reason}: {name_ids(ids)}")
+        if self.not_taken:
+            lines.append(
+                f"{len(self.not_taken)} differ from the run in drop alone, which is not read from "
+                f"a table (Keep and Drop of the served report set it): {name_ids(self.not_taken)}"
+            )
         return [printable(line) for line in lines]
 
 
 def add_questions(
-    reading: QuestionFile, videos: Sequence[Video], questions: Sequence[Question]
+    reading: QuestionFile | None,
+    videos: Sequence[Video],
+    questions: Sequence[Question],
+    *,
+    stored: Sequence[Question] = (),
+    subset: str | None = None,
 ) -> AddedQuestions:
-    """Put the questions of a file beside those of a run. A video is found by its id, or by its
-    file's name without suffix. Raises UserError if none can be added, or if one has the id of a
-    question of the run.
+    """Put the questions of a file beside those of a run, and prepare the edited ones for its
+    filters. A video is found by its id, or by its file's name without suffix.
+
+    `questions`: of the run, with its ticks; `stored`: without them. `subset`: of the questions that
+    passed every filter, which edited ones leave. Raises UserError if nothing is added or edited, if
+    a question has the id of one of the run (but in a table in our own layout, where it is that
+    question), and if a question was edited in two ways.
     """
-    ids = {q.question_id for q in questions}
-    if taken := [q.question_id for q in reading if q.question_id in ids]:
-        raise UserError(
-            f"{len(taken)} of the questions have ids of questions of the run: {name_ids(taken)}; "
-            "give them others"
-        )
-    by_name = {v.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0]: v for v in videos if v.uri}
-    by_name |= {v.video_id: v for v in videos}
-    added: dict[str, Question] = {}
-    left_out: dict[str, str] = {}
-    for question in reading:
-        video = by_name.get(question.video_id)
-        reason = reading.unusable_reasons.get(question.question_id) or _reason(question, video)
-        if reason or video is None:
-            left_out[question.question_id] = reason
-        else:
-            added[question.question_id] = replace(
-                question,
-                video_id=video.video_id,
-                recipe=PEOPLE,
-                answer=answer_of(question),
-                verdicts=(),
-                metrics={},
-                subsets=(),
-            )
-    if not added:
-        reasons = Counter(left_out.values()).most_common()
-        listed = ", ".join(f"{reason} ({n})" for reason, n in reasons)
-        known = ", ".join(sorted(v.video_id for v in videos)[:3])
-        raise UserError(
-            f"none of {len(reading)} questions can be added: {listed or 'there are none'}; the "
-            f"run has videos such as {known}"
-        )
+    file = _FileQuestions(reading, videos, {q.question_id: q for q in questions})
+    before = {q.question_id: q for q in stored or questions}
+    present = [file.changed.get(q.question_id, q) for q in questions]
+    changed = [q for q in present if q.drop is None and is_edited(q)]
+    made = {v.video_id for v in videos if v.drop is None and v.problem is None}
+    file.left_out |= {q.question_id: NOT_MADE for q in changed if q.video_id not in made}
+    changed = [q for q in changed if q.video_id in made]
+    untested = {q.question_id for q in changed if q.points or q.asks_when}
+    edited = {q.question_id for q in changed} - untested
+    if not (file.added or changed):
+        raise UserError(_describe_nothing(reading, file.left_out, videos))
+    present = [
+        _forget_results(q, before[q.question_id], subset) if q.question_id in edited else q
+        for q in present
+    ]
     by_video: dict[str, list[Question]] = {}
-    for question in (*questions, *added.values()):
+    for question in (*present, *file.added.values()):
         by_video.setdefault(question.video_id, []).append(question)
     return AddedQuestions(
         rows=tuple(replace(v, questions=tuple(by_video.get(v.video_id, ()))) for v in videos),
-        added=tuple(added),
-        left_out=left_out,
+        added=tuple(file.added),
+        edited=tuple(q.question_id for q in present if q.question_id in edited),
+        untested=tuple(q.question_id for q in present if q.question_id in untested),
+        left_out=file.left_out,
+        not_taken=tuple(file.not_taken),
+    )
+
+
+class _FileQuestions:
+    """The questions of a file: `added` to the run (by id), `changed` ones of the run, and those
+    that are `left_out` (id -> reason).
+    """
+
+    def __init__(
+        self,
+        reading: QuestionFile | None,
+        videos: Sequence[Video],
+        questions: Mapping[str, Question],
+    ) -> None:
+        self.added: dict[str, Question] = {}
+        self.changed: dict[str, Question] = {}
+        self.left_out: dict[str, str] = {}
+        self.not_taken: list[str] = []
+        if reading is None:
+            return
+        taken = [q.question_id for q in reading if q.question_id in questions]
+        if taken and reading.layout != OWN:
+            raise UserError(
+                f"{len(taken)} of the questions have ids of questions of the run: "
+                f"{name_ids(taken)}; give them others (a copy of the run's table, with its "
+                "columns question_id and answer_index, may hold its questions with other words)"
+            )
+        by_name = {v.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0]: v for v in videos if v.uri}
+        by_name |= {v.video_id: v for v in videos}
+        for question in reading:
+            video = by_name.get(question.video_id)
+            own = questions.get(question.question_id)
+            if own is not None and not _is_changed(own, question):
+                if (own.drop is None) != (question.drop is None):
+                    self.not_taken.append(own.question_id)
+                continue
+            reason = reading.unusable_reasons.get(question.question_id) or _reason(question, video)
+            if own is not None and own.video_id != question.video_id:
+                reason = MOVED
+            if reason or video is None:
+                self.left_out[question.question_id] = reason
+            elif own is not None:
+                self.changed[own.question_id] = _edit_in_table(own, question)
+            else:
+                self.added[question.question_id] = replace(
+                    question,
+                    video_id=video.video_id,
+                    recipe=PEOPLE,
+                    answer=answer_of(question),
+                    verdicts=(),
+                    metrics={},
+                    subsets=(),
+                )
+
+
+def is_edited(question: Question) -> bool:
+    """Whether people changed the words of a question since filters tried it."""
+    earlier = _words_before(question)
+    return earlier is not None and earlier != _compared_words(question)
+
+
+def _words_before(question: Question) -> tuple[object, ...] | None:
+    """Return the words that people first changed after the last verdict of a filter; None if they
+    changed none.
+    """
+    tried = [n for n, v in enumerate(question.verdicts, 1) if not v.filter.startswith(VOTES)]
+    for repair in question.repairs:
+        if repair.kind != "wording" or not (repair.by == BY_HAND or repair.by.startswith(VOTES)):
+            continue
+        before: dict[str, Any] = json.loads(repair.before)
+        if before["verdicts"] >= max(tried, default=0):
+            spans = tuple(Span(*span) for span in before["evidence"])
+            return _compared_words(
+                replace(
+                    question, question=before["question"], options=tuple(before["options"]),
+                    answer=before["answer"], answer_index=None, evidence=spans,
+                )
+            )  # fmt: skip
+    return None
+
+
+def _compared_words(question: Question) -> tuple[object, ...]:
+    """Return the words and the evidence of a question; its answer says which option is right."""
+    return (*words_of(replace(question, answer=answer_of(question), answer_index=None)),
+            _rounded(question))  # fmt: skip
+
+
+def _rounded(question: Question) -> tuple[tuple[float, float], ...]:
+    """Return the evidence in milliseconds, to which other programs write it."""
+    return tuple((round(s.start, 3), round(s.end, 3)) for s in question.evidence)
+
+
+def _is_changed(own: Question, row: Question) -> bool:
+    """Whether a row of a table has other words or evidence than the question of the run, as it is
+    with its ticks, and as it was before them.
+    """
+    return _compared_words(_completed(own, row)) not in (_compared_words(own), _words_before(own))
+
+
+def _completed(own: Question, row: Question) -> Question:
+    """Return a row of a table with the text of its right option as its answer, and with the
+    evidence of the run's question if it has none.
+    """
+    row = replace(row, evidence=row.evidence or own.evidence)
+    if row.options and row.answer_index is not None:
+        return replace(row, answer=row.options[row.answer_index])
+    return row
+
+
+def _edit_in_table(own: Question, row: Question) -> Question:
+    """Return a question of the run as people changed it in a table. Raises UserError if they
+    changed it in another way before.
+    """
+    if is_edited(own):
+        raise UserError(
+            f"{own.question_id} was edited twice, in the table and before (ticks.jsonl, or votes): "
+            "take one of these edits back"
+        )
+    row = _completed(own, row)
+    edited = edit_by_hand(own, row, "edited by hand in a table")
+    if _rounded(own) == _rounded(row):
+        return replace(edited, evidence=own.evidence)
+    return replace(edited, metrics={k: v for k, v in edited.metrics.items() if k not in LASTING})
+
+
+def _forget_results(question: Question, stored: Question, subset: str | None) -> Question:
+    """Return an edited question without what filters and exams found of its earlier words. Their
+    verdicts stay, counted in its `repairs`.
+    """
+    subsets = ("full", *(s for s in stored.subsets if s != subset))
+    return replace(
+        question,
+        metrics={
+            name: value
+            for name, value in question.metrics.items()
+            if name in LASTING or name.startswith(VOTES)
+        },
+        faults={},
+        subsets=tuple(dict.fromkeys(subsets)),
+    )
+
+
+def _describe_nothing(
+    reading: QuestionFile | None, left_out: Mapping[str, str], videos: Sequence[Video]
+) -> str:
+    if reading is None:
+        return (
+            "nothing to test: no question of the run was edited since its filters tried it (in "
+            "the served report, by votes, or in a copy of its table as questions=), and "
+            "questions= names no further ones"
+        )
+    reasons = Counter(left_out.values()).most_common()
+    listed = ", ".join(f"{reason} ({n})" for reason, n in reasons)
+    known = ", ".join(sorted(v.video_id for v in videos)[:3])
+    return (
+        f"none of {len(reading)} questions can be added: "
+        f"{listed or 'none is new or has other words than in the run'}; the run has videos such "
+        f"as {known}"
     )
 
 
 def _reason(question: Question, video: Video | None) -> str:
-    """Return why a question cannot be added; empty if it can."""
+    """Return why a question cannot be used; empty if it can."""
     if video is None:
         return NO_VIDEO
     if video.drop is not None or video.problem is not None:
@@ -106,16 +286,25 @@ def _reason(question: Question, video: Video | None) -> str:
     return "" if within else NOT_WITHIN
 
 
-def describe_verdicts(questions: Iterable[Question]) -> list[str]:
-    """Return what the filters found of the added questions among these."""
-    added = [q for q in questions if q.recipe == PEOPLE]
-    passed = [q for q in added if not (q.drop or q.failed_filters or q.unverified_by)]
-    failed = Counter(name for q in added for name in q.failed_filters)
-    unverified = Counter(name for q in added for name in q.unverified_by)
-    dropped = sum(q.drop is not None for q in added)
-    text = f"questions by people: {len(passed)} of {len(added)} passed every filter"
+def describe_verdicts(questions: Iterable[Question], tested: Mapping[str, str]) -> list[str]:
+    """Return what the filters found of some of these questions. `tested`: id -> the kind of
+    questions that it belongs to, such as "questions by people".
+    """
+    kinds: dict[str, list[Question]] = {kind: [] for kind in tested.values()}
+    for question in questions:
+        if question.question_id in tested:
+            kinds[tested[question.question_id]].append(question)
+    return [_describe_kind(kind, of_kind) for kind, of_kind in kinds.items()]
+
+
+def _describe_kind(kind: str, tested: Sequence[Question]) -> str:
+    passed = [q for q in tested if not (q.drop or q.failed_filters or q.unverified_by)]
+    failed = Counter(name for q in tested for name in q.failed_filters)
+    unverified = Counter(name for q in tested for name in q.unverified_by)
+    dropped = sum(q.drop is not None for q in tested)
+    text = f"{kind}: {len(passed)} of {len(tested)} passed every filter"
     text += f"; {dropped} dropped" if dropped else ""
     for what, counts in (("did not pass", failed), ("unverified by", unverified)):
         if counts:
             text += f"; {what} {', '.join(f'{name} ({n})' for name, n in counts.most_common())}"
-    return [text]
+    return text

@@ -2,7 +2,8 @@
 
 `ticks.jsonl` in the folder of a run has a line for each tick; the last one on a question counts.
 Whoever reads the folder's questions reads them with the ticks (`mustsee.layouts.ours`). An edited
-question leaves all subsets but `full`: what was verified had other words.
+question leaves all subsets but `full`, until it is tested again (`mustsee.layouts.added`): what was
+verified had other words.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mustsee.errors import UserError
+from mustsee.layouts.reading import answer_of
 from mustsee.records import Question, Repair
 from mustsee.verify.repair import wording_fields
 
 FILE = "ticks.jsonl"
 VERDICTS = ("keep", "drop", "edit", "none")
+BY_HAND = "by hand"  # who makes the repair of an edit
 MAX_REASON = 500  # characters
 MAX_WORDS = 2000  # characters of a question or an option
 
@@ -90,33 +93,54 @@ def apply_tick(question: Question, ticks: Mapping[str, Tick]) -> Question:
     if tick is None:
         return question
     if tick.verdict == "edit":
-        return _edit(question, tick)
-    if (tick.verdict == "keep") == (question.drop is None):
+        edited = _edit(question, tick)
+        if words_of(edited) != words_of(question):
+            return edited
+    keeps = tick.verdict != "drop"
+    if keeps == (question.drop is None):
         return question
-    if tick.verdict == "keep":
+    if keeps:
         return replace(question, drop=None, subsets=("full",))
-    return replace(question, drop=_by_hand("by hand", tick), subsets=())
+    return replace(question, drop=_by_hand(BY_HAND, tick), subsets=())
+
+
+def words_of(question: Question) -> tuple[object, ...]:
+    """Return what makes another question of it if it changes: text, options, answer and its index.
+
+    Blanks at the ends do not count.
+    """
+    texts = (question.question, *question.options, answer_of(question))
+    return (*(text.strip() for text in texts), question.answer_index)
 
 
 def _edit(question: Question, tick: Tick) -> Question:
-    """Return the question with the tick's words; other options take it out of its set or pair."""
+    """Return the question with the tick's words. Raises UserError for another number of options."""
     options = tuple(tick.options)
     if len(options) != len(question.options):
         raise UserError(
             f"{FILE}: {len(options)} options for {question.question_id}, which has "
             f"{len(question.options)}: edit it again, or delete this line"
         )
-    before = json.dumps(wording_fields(question), ensure_ascii=False)
-    repair = Repair(
-        kind="wording", reason=_by_hand("edited by hand", tick), by="by hand", before=before
-    )
     index = question.answer_index
-    same = sorted(options) == sorted(question.options)
+    answer = question.answer if index is None or not options else options[index]
+    new = replace(question, question=tick.question, options=options, answer=answer)
+    return edit_by_hand(question, new, _by_hand("edited by hand", tick))
+
+
+def edit_by_hand(question: Question, new: Question, reason: str) -> Question:
+    """Return the question with the words, key and evidence of `new`, and its own ones in `repairs`.
+    Other options take it out of its set or pair.
+    """
+    before = json.dumps(wording_fields(question), ensure_ascii=False)
+    repair = Repair(kind="wording", reason=reason, by=BY_HAND, before=before)
+    same = sorted(new.options) == sorted(question.options)
     return replace(
         question,
-        question=tick.question,
-        options=options,
-        answer=question.answer if index is None or not options else options[index],
+        question=new.question,
+        options=new.options,
+        answer_index=new.answer_index,
+        answer=answer_of(new),
+        evidence=new.evidence,
         drop=None,
         subsets=("full",),
         repairs=(*question.repairs, repair),

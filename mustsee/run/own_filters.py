@@ -16,12 +16,14 @@ from mustsee.verify.vetting import QuestionFilter
 TARGET = "_target_"  # key that names the class of a node
 FILTER_MODULES = "mustsee.verify."  # where the classes of filters and of their settings are
 UNREAD = (TARGET, "_convert_")
+SETTINGS = ("filters", "order", "subset", "watch")  # of `vet`, that a run shares with another one
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFilters:
     """The filters of a run by name, None for one that is off, and its settings of `vet`. `models`:
-    role -> the model that the run asked, as its configuration names it.
+    role -> the model that the run asked, as its configuration names it. `config`: the keys of its
+    configuration that say so, for the record of a run that uses its filters.
     """
 
     filters: Mapping[str, QuestionFilter | None]
@@ -30,6 +32,12 @@ class RunFilters:
     watch: bool
     models: Mapping[str, str]
     learned: bool
+    config: Mapping[str, Any]
+
+    def run_config(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the configuration of a run that uses these filters, in place of its own ones."""
+        vet = {**(config.get("vet") or {}), **self.config["vet"]}
+        return {**config, **self.config, "vet": vet}
 
 
 def read_filters(folder: Path) -> RunFilters:
@@ -60,6 +68,10 @@ def read_filters(folder: Path) -> RunFilters:
         watch=nodes.get("watch", True),
         models={role: _model_name(node) for role, node in nodes.items() if _is_model(node)},
         learned=isinstance(config.get("learned"), dict),
+        config={
+            "vet": {key: nodes[key] for key in SETTINGS if key in nodes},
+            **({"learned": config["learned"]} if config.get("learned") else {}),
+        },
     )
 
 

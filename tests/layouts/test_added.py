@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,16 +11,30 @@ import pytest
 from mustsee.errors import UserError
 from mustsee.layouts import QuestionFile
 from mustsee.layouts.added import (
+    MOVED,
     NO_KEY,
     NO_VIDEO,
     NOT_MADE,
     NOT_WITHIN,
     PEOPLE,
+    AddedQuestions,
     add_questions,
     describe_verdicts,
+    is_edited,
 )
 from mustsee.layouts.detect import read
-from mustsee.records import Question, Span, Video, passed_metric, unverified_metric
+from mustsee.layouts.ticks import Tick, apply_tick
+from mustsee.records import (
+    Point,
+    Question,
+    Repair,
+    Span,
+    Verdict,
+    Video,
+    passed_metric,
+    unverified_metric,
+)
+from mustsee.verify.repair import wording_fields
 
 VIDEOS = (
     Video(video_id="aa", uri="/films/pan.mp4", duration=60.0),
@@ -62,7 +77,7 @@ def test_what_cannot_be_added_is_named_with_its_reason() -> None:
     added = add_questions(file_of(MINE, *questions), VIDEOS, [OLD])
     assert added.left_out == {name: reason for name, (_, reason) in others.items()}
     assert f"1 not added, {NO_VIDEO}: gone" in added.lines()
-    assert added.plain() == {"added": ("m1",), "left_out": added.left_out}
+    assert (added.plain()["added"], added.plain()["left_out"]) == (("m1",), added.left_out)
     with pytest.raises(UserError, match=r"none of 4 questions.*has no such video \(1\).*as aa, bb"):
         add_questions(file_of(*questions), VIDEOS, [OLD])
     with pytest.raises(UserError, match="ids of questions of the run: m1"):
@@ -79,12 +94,119 @@ def test_broken_rows_of_a_table_are_left_out(tmp_path: Path) -> None:
     assert added.left_out == {"2": "two options are the same"}
 
 
-def test_verdicts_are_described_for_added_questions_alone() -> None:
+def test_verdicts_are_described_by_kind_for_tested_questions_alone() -> None:
     mine = replace(MINE, recipe=PEOPLE)
-    known = replace(mine, metrics={passed_metric("blind"): 0.0})
-    open_ = replace(mine, metrics={unverified_metric("sight"): 1.0}, drop="x: y")
-    (line,) = describe_verdicts([mine, known, open_, OLD])
-    assert line == (
+    known = replace(mine, question_id="m2", metrics={passed_metric("blind"): 0.0})
+    open_ = replace(mine, question_id="m3", metrics={unverified_metric("sight"): 1.0}, drop="x: y")
+    changed = replace(OLD, question_id="old2")
+    tested = dict.fromkeys(("m1", "m2", "m3"), "questions by people") | {"old2": "edited questions"}
+    assert describe_verdicts([mine, known, open_, OLD, changed], tested) == [
         "questions by people: 1 of 3 passed every filter; 1 dropped; did not pass blind (1); "
-        "unverified by sight (1)"
+        "unverified by sight (1)",
+        "edited questions: 1 of 1 passed every filter",
+    ]
+
+
+TRIED = replace(
+    OLD, answer="b", subsets=("full", "mma", "train"), faults={"blind": "known"},
+    verdicts=(Verdict(filter="blind", model="m", correct=False),),
+    metrics={passed_metric("blind"): 1.0, "rank": 2.0, "reach_seconds": 1.0},
+)  # fmt: skip
+
+
+def tick(before: Question, *, question: str) -> Question:
+    edit = Tick(
+        question_id=before.question_id, verdict="edit", question=question, options=before.options
     )
+    return apply_tick(before, {before.question_id: edit})
+
+
+def first_of(added: AddedQuestions) -> Question:
+    return next(iter(added.rows[0].questions or ()))
+
+
+def table_of(*questions: Question) -> QuestionFile:
+    return QuestionFile(layout="ours", questions=questions)
+
+
+def test_what_a_tick_or_a_vote_has_changed_is_edited_until_filters_have_tried_it() -> None:
+    same = tick(TRIED, question=f"{TRIED.question} ")
+    assert same == TRIED
+    edited = tick(TRIED, question="Who then?")
+    assert [is_edited(q) for q in (TRIED, edited)] == [False, True]
+    assert not is_edited(replace(edited, question=TRIED.question)), "taken back"
+    again = (*edited.verdicts, Verdict(filter="blind", model="m"))
+    assert not is_edited(replace(edited, verdicts=again))
+    by_voter = (*edited.verdicts, Verdict(filter="people_verify", model="rater:ana"))
+    assert is_edited(replace(edited, verdicts=by_voter))
+    before = {**wording_fields(TRIED), "parts": {}}
+    vote = Repair(kind="wording", reason="r", by="people_neptune", before=json.dumps(before))
+    corrected = replace(TRIED, options=("a", "c"), answer="c", repairs=(vote,))
+    assert is_edited(corrected)
+    assert not is_edited(replace(corrected, repairs=(replace(vote, by="gpt-x"),)))
+
+
+def test_an_edited_question_loses_what_was_found_of_its_earlier_words() -> None:
+    edited = tick(TRIED, question="Who then?")
+    other = replace(TRIED, question_id="other")
+    added = add_questions(None, VIDEOS, [edited, other], stored=[TRIED, other], subset="mma")
+    assert (added.edited, added.added, added.untested) == (("old",), (), ())
+    row = added.rows[0].questions
+    assert row is not None
+    assert row[1] == other
+    assert (row[0].question, row[0].metrics, row[0].faults) == (
+        "Who then?", {"reach_seconds": 1.0}, {},
+    )  # fmt: skip
+    assert row[0].subsets == ("full", "train")
+    assert row[0].earlier_verdicts == len(row[0].verdicts) == 1
+    assert added.lines() == ["1 edited, tested again: old"]
+
+
+def test_rows_of_a_copy_of_the_table_are_compared_with_the_run() -> None:
+    far = replace(TRIED, evidence=(Span(1.0000004, 2),))  # as another program writes a number
+    short = replace(TRIED, evidence=(), metrics={}, verdicts=(), answer="")
+    key = replace(TRIED, question_id="key", answer_index=0)  # its answer is still the old one
+    moved = replace(TRIED, question_id="moved")
+    spans = replace(TRIED, question_id="spans", evidence=(Span(3, 4),))
+    dropped = replace(TRIED, question_id="dropped", drop="by me")
+    run = [replace(TRIED, question_id=n) for n in ("old", "key", "moved", "spans", "dropped")]
+    changed = [
+        key, replace(moved, video_id="bb", question="Where?"), spans, dropped,
+        replace(MINE, question_id="new"),
+    ]  # fmt: skip
+    for unchanged in (far, short):
+        added = add_questions(table_of(unchanged, *changed), VIDEOS, run)
+        assert added.edited == ("key", "spans")
+        assert added.added == ("new",)
+        assert added.left_out == {"moved": MOVED}
+        assert added.not_taken == ("dropped",)
+    done = {q.question_id: q for q in added.rows[0].questions or ()}
+    assert (done["key"].answer_index, done["key"].answer) == (0, "a")
+    assert done["key"].metrics == {"reach_seconds": 1.0}
+    assert (done["spans"].evidence, done["spans"].metrics) == ((Span(3, 4),), {})
+    assert (done["old"], done["moved"], done["dropped"]) == (run[0], run[2], run[4])
+    with pytest.raises(UserError, match="none of 1 questions can be added: none is new"):
+        add_questions(table_of(far), VIDEOS, run)
+    with pytest.raises(UserError, match="nothing to test: no question of the run was edited"):
+        add_questions(None, VIDEOS, run)
+
+
+def test_one_question_is_edited_in_one_place() -> None:
+    edited = tick(TRIED, question="Who then?")
+    copy = add_questions(table_of(TRIED), VIDEOS, [edited], stored=[TRIED])
+    assert copy.edited == ("old",)
+    assert first_of(copy).question == "Who then?"
+    other = replace(TRIED, question="Who last?")
+    with pytest.raises(UserError, match="old was edited twice"):
+        add_questions(table_of(other), VIDEOS, [edited], stored=[TRIED])
+
+
+def test_edited_questions_that_no_filter_tests_are_named() -> None:
+    points = replace(TRIED, question_id="p", points=(Point(text="x"),), options=(),
+                     answer_index=None)  # fmt: skip
+    edited = tick(points, question="Why then?")
+    lost = tick(replace(TRIED, question_id="lost", video_id="bb"), question="Who then?")
+    added = add_questions(None, VIDEOS, [edited, lost], stored=[points], subset="mma")
+    assert (added.untested, added.edited, added.left_out) == (("p",), (), {"lost": NOT_MADE})
+    assert first_of(added).subsets == ("full",)
+    assert "1 edited questions are open or ask when" in added.lines()[0]

@@ -17,7 +17,7 @@ from actors.answer.sent import describe_sent
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import prompts_in
 from actors.video_input import model_identity, video_input_of
-from mustsee.calls.llm import Llm, Message, Request, Sampling
+from mustsee.calls.llm import FreshReplies, Llm, Message, Request, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
 from mustsee.evaluate.answers import (
     NONE_OPTION,
@@ -41,6 +41,7 @@ from mustsee.verify.conditions.seen import Condition, lines_within
 from mustsee.verify.conditions.watch import WATCHED
 
 SAMPLING = Sampling(max_tokens=512)
+DECLINED = "refusal"  # `finish` of a reply in which the model or its moderation declines
 BLIND = Condition()
 WHOLE = Rag()
 
@@ -181,6 +182,8 @@ class AnswerLlm:
 
     def open(self, run: RunContext) -> Opened:
         llm, prompts = run.llm(self.llm), prompts_in(self.prompts, self.language)
+        if run.retry_problems:
+            llm = FreshReplies(llm=llm, readable=lambda reply: reply.finish != DECLINED)
         look = FrameAnswerer(self.see, self.rag, video_input_of(self.llm, run.store))
 
         async def answer(video: Video) -> Video:
@@ -286,7 +289,7 @@ class AnswerLlm:
             raise
         except BadRow as error:
             return verdict_on_failure(str(error), **context)
-        if reply.finish == "refusal":
+        if reply.finish == DECLINED:
             return verdict_on_failure(f"{reply.model} declines: {reply.text}", **context)
         extra: dict[str, Any] = {"sent": describe_sent(request, seen, reply)}
         extra |= {"cut": True} if reply.finish == "length" else {}

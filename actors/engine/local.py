@@ -52,6 +52,7 @@ class LocalSession(Session):
             store=self.store,
             llm=lambda config: self.connect_model(config, stage),
             count=self.coordinator.count,
+            retry_problems=self.retry_problems,
         )
 
     def connect_model(self, config: LlmConfig, stage: str) -> Llm:

@@ -19,7 +19,7 @@ from typing import Literal
 
 from actors.calls.gateway import MeteredModel
 from actors.part import LlmConfig, RunContext
-from mustsee.calls.llm import Llm, Message, Reply, Request, Sampling
+from mustsee.calls.llm import FreshReplies, Llm, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, Transient
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import OPENING, PROMPT, Triple, prompt_hash, render
@@ -47,7 +47,14 @@ class LlmJudge:
 
     def for_run(self, run: RunContext) -> ConnectedLlmJudge:
         """The same judge, its calls through the run's gateway: limits, store, budget, usage."""
-        return ConnectedLlmJudge(self, run.llm(self.llm))
+        llm = run.llm(self.llm)
+        if run.retry_problems:
+            llm = FreshReplies(llm=llm, readable=lambda reply: not self.read(reply).error)
+        return ConnectedLlmJudge(self, llm)
+
+    def read(self, reply: Reply) -> ForwardPass:
+        """Return the score of a reply, or why it has none."""
+        return word(reply) if self.verdict == "word" else alternatives(reply)
 
 
 @dataclass(frozen=True)
@@ -129,7 +136,7 @@ class LlmEngine:
                 reply = await self._llm.complete(request)
             except BadRow as error:
                 return ForwardPass(math.nan, error=str(error))
-        return word(reply) if words else alternatives(reply)
+        return self._config.read(reply)
 
 
 def word(reply: Reply) -> ForwardPass:

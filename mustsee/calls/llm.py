@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -259,6 +259,26 @@ class ProvenanceRecorder:
         reply = await self._llm.complete(request)
         without = f" without {', '.join(reply.left_out)}" if reply.left_out else ""
         self._answered[(reply.by or self._llm.identity) + without] = None
+        return reply
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreshReplies:
+    """A model of which stored replies do not count that are not `readable`: it is asked anew."""
+
+    llm: Llm
+    readable: Callable[[Reply], bool]
+
+    @property
+    def identity(self) -> str:
+        return self.llm.identity
+
+    async def complete(self, request: Request) -> Reply:
+        """As `Llm.complete`."""
+        reply = await self.llm.complete(request)
+        while reply.cached and not self.readable(reply):
+            request = replace(request, attempt=request.attempt + 1)
+            reply = await self.llm.complete(request)
         return reply
 
 

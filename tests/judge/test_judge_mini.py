@@ -19,6 +19,7 @@ from actors.calls.gateway import Gateway
 from actors.judge.lexical import Lexical
 from actors.judge.llm import LlmJudge, alternatives, word
 from actors.judge.mini import ASSETS, Mini
+from actors.judge.seat import ConfiguredJudge
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.part import RunContext
@@ -289,3 +290,28 @@ def test_readers_merge_ratings_and_keep_questions_together(tmp_path: Path) -> No
         "Super Bowl LII",
         "2012",
     )
+
+
+def test_a_verdict_that_could_not_be_read_is_asked_for_again_on_request(tmp_path: Path) -> None:
+    said = ["It depends.", "TRUE"]
+    items = [JudgeItem(question="q", candidate="It is red.", references=("red",))]
+    with Loopback(reply=lambda payload: said[0], payloads=[]) as server:
+        llm = OpenAI(model="m", base_url=server.url, key_env=None)
+        store, coordinator = Store(str(tmp_path)), Coordinator()
+
+        def score(*, retry: bool) -> bool | None:
+            run = RunContext(
+                store=store,
+                llm=lambda c: Gateway.connect(c, store, coordinator),
+                count=lambda n, k: None,
+                retry_problems=retry,
+            )
+            config = JudgeConfig(engine=LlmJudge(llm=llm), uncalibrated=True)
+            (score,) = asyncio.run(ConfiguredJudge(config, run).scores(items))[1]
+            return None if score.error else score.equivalent
+
+        assert [score(retry=False), score(retry=False)] == [None, None]
+        assert len(server.payloads or ()) == 1
+        del said[0]
+        assert [score(retry=False), score(retry=True), score(retry=True)] == [None, True, True]
+        assert len(server.payloads or ()) == 2

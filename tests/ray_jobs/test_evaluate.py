@@ -3,7 +3,7 @@
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -344,11 +344,8 @@ def test_a_job_whose_calls_all_fail_exits_3_with_the_reason(
             assert (record["clean"], record["fails"]["untested"]) == (0, 3)
 
 
-@pytest.mark.usefixtures("ray")
-@pytest.mark.parametrize("how", ["status 403", "status 200", "refusal"])
-def test_a_moderated_prompt_is_a_failed_call_and_the_others_are_scored(
-    how: str, tmp_path: Path
-) -> None:
+def moderate(how: str) -> Callable[[Any], tuple[int, Any] | None]:
+    """The moderation of an endpoint, which lets no gun be fired."""
     error = {"message": "your input was flagged", "code": 403, "metadata": {"reasons": ["x"]}}
 
     def refuse(payload: Any) -> tuple[int, Any] | None:
@@ -359,13 +356,44 @@ def test_a_moderated_prompt_is_a_failed_call_and_the_others_are_scored(
             return 200, {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
         return (403 if how == "status 403" else 200), {"error": error}
 
-    with Loopback(refuse=refuse, reply=lambda payload: "B") as server:
+    return refuse
+
+
+@pytest.mark.usefixtures("ray")
+@pytest.mark.parametrize("how", ["status 403", "status 200", "refusal"])
+def test_a_moderated_prompt_is_a_failed_call_and_the_others_are_scored(
+    how: str, tmp_path: Path
+) -> None:
+    with Loopback(refuse=moderate(how), reply=lambda payload: "B") as server:
         assert asked_of(server, "evaluate", three_questions(tmp_path), tmp_path / "out") == 0
     (one,) = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
     assert (one["asked"], one["failed"], one["weighted"]["value"]) == (3, 1, 1.0)
     replies = pq.read_table(tmp_path / "out" / "replies.parquet").to_pylist()
     (failed,) = [row["failed"] for row in replies if row["failed"]]
     assert "your input was flagged" in failed
+
+
+@pytest.mark.usefixtures("ray")
+@pytest.mark.parametrize("how", ["status 403", "refusal"])
+def test_lost_answers_alone_are_asked_for_again_and_on_request(how: str, tmp_path: Path) -> None:
+    file, out = three_questions(tmp_path), tmp_path / "out"
+
+    def answer(payload: Any) -> str:
+        return "B" if "last" not in json.dumps(payload) else "I cannot tell."
+
+    with Loopback(refuse=moderate(how), reply=answer, payloads=[]) as server:
+        assert server.payloads is not None
+        assert asked_of(server, "evaluate", file, out) == 0
+        server.refuse = lambda payload: None
+        for retry, sent, failed in ((False, 0, 1), (True, 1, 0), (True, 0, 0), (False, 0, 0)):
+            server.payloads.clear()
+            assert asked_of(server, "evaluate", file, out, retry_problems=retry) == 0
+            assert len(server.payloads) == sent
+            assert all("fires the gun" in json.dumps(payload) for payload in server.payloads)
+            (one,) = json.loads((out / "results.json").read_text())["results"]
+            assert (one["asked"], one["failed"]) == (3, failed)
+    replies = pq.read_table(out / "replies.parquet").to_pylist()
+    assert [row["reply"] for row in replies if "cannot tell" in row["reply"]] == ["I cannot tell."]
 
 
 @pytest.mark.usefixtures("ray")

@@ -1,8 +1,10 @@
 """Add: people's own questions on the videos of a run, and its questions that people have edited,
-checked by the filters of that run.
+checked by the filters of that run; several runs become one.
 
     python -m ray_jobs.add questions=mine.csv made=runs/made out=O [llm=openai llm.model=M]
     python -m ray_jobs.add made=runs/made out=O                    the edited questions alone
+    python -m ray_jobs.add made=[runs/a,runs/b] out=O              two runs in one folder
+    python -m ray_jobs.add made=runs/made duplicates=drop out=O    without repeated questions
 
 The other questions of the run stay as they are, and none is reworded. See docs/add.md.
 """
@@ -10,27 +12,38 @@ The other questions of the run stay as they are, and none is reworded. See docs/
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from actors.part import Part
 from actors.stages.vet import Vet
 from mustsee import schemas
 from mustsee.audit.learned import LearnedGuess, record_learned
+from mustsee.audit.repeats import RepeatedPair, drop_repeats, open_encoder, repeats_among_kept
 from mustsee.errors import UserError
 from mustsee.layouts import read
 from mustsee.layouts.added import AddedQuestions, add_questions, describe_verdicts
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
+from mustsee.layouts.errata import name_ids
+from mustsee.layouts.merged import FinishedRun, MergedRuns, merge_runs
 from mustsee.parquet import check_digests
 from mustsee.records import Video
 from mustsee.run.inputs import with_videos
+from mustsee.run.outputs import store_of_run
 from mustsee.run.own_filters import RunFilters, read_filters
 from mustsee.run.tables import Tables
+from mustsee.store import Store, identity
+from mustsee.text import printable
 from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.evaluations import RECORD, read_object
+from ray_jobs.runtime.made_runs import NOT_MAKING
 from ray_jobs.runtime.run import JobSettings
+
+FRAMES = "look"  # the stage whose stored results hold the frames of the pages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,49 +54,108 @@ class AddQuestions:
     questions: str | None
     format: str | None
     table: Mapping[str, Any] | None
-    made: str
+    made: str | Sequence[str]
     videos: str | None
+    duplicates: Literal["name", "drop"] | None
+    encoder: str | None
+    alike: float
     vet: Part
 
     def __call__(self) -> int:
         if not isinstance(self.vet, Vet):
             raise UserError("vet= must be one of conf/vet: it names the models of the filters")
-        made = Path(self.made)
-        for file in ("questions.parquet", "videos.parquet"):
-            if not (made / file).exists():
-                raise UserError(f"made={self.made!r} has no {file}: give the folder of a run")
-        check_digests(made, "questions.parquet", "videos.parquet")
-        filters = read_filters(made)
-        added = self.add(filters.subset)
-        for line in (*added.lines(), *self.changed_models(filters)):
-            print(f"mustsee: {line}", file=sys.stderr, flush=True)
+        merged = merge_runs([read_run(folder) for folder in self.folders])
+        filters, faults = self.filters()
+        first = next(iter(filters), None)
+        added = self.add(merged, first.subset if first else None)
         tested = dict.fromkeys(added.added, "questions by people")
         tested |= dict.fromkeys(added.edited, "edited questions")
-        vet = replace(
-            self.vet, filters=filters.filters, order=filters.order, subset=filters.subset,
-            watch=filters.watch, repair=None, spare=1, only=tuple(tested),
-        )  # fmt: skip
-        settings = replace(self.run, config=filters.run_config(self.run.config))
-        with settings.open("add") as run:
-            run.read(schemas.table(added.rows, Video))
-            run.stage("vet", vet)
-            if filters.learned:
-                run.together(LearnedGuess(subset=filters.subset))
+        if tested:
+            check_one_set_of_filters(filters, faults)
+        pairs = self.repeats(added.rows)
+        rows = added.rows
+        if self.duplicates == "drop":
+            rows = [replace(v, questions=drop_repeats(v.questions or (), pairs)) for v in rows]
+        lines = merged.lines() if len(self.folders) > 1 else []
+        lines += [*added.lines(), *(self.changed_models(first) if first and tested else ())]
+        for line in lines:
+            print(f"mustsee: {line}", file=sys.stderr, flush=True)
+        settings = self.run
+        if first is not None:
+            settings = replace(settings, config=first.run_config(settings.config))
+        with settings.open("add", light=not tested) as run:
+            if lost := copy_frames(rows, self.folders, self.run.store):
+                print(f"mustsee: {lost}", file=sys.stderr, flush=True)
+            run.read(schemas.table(rows, Video))
+            if first is not None:
+                vet = replace(
+                    self.vet, filters=first.filters, order=first.order, subset=first.subset,
+                    watch=first.watch, repair=None, spare=1, only=tuple(tested),
+                )  # fmt: skip
+                run.stage("vet", vet)
+                if any(each.learned for each in filters):
+                    run.together(LearnedGuess(subset=first.subset))
+            record = {**added.plain(), "duplicates": [asdict(pair) for pair in pairs]}
+            if len(self.folders) > 1:
+                record["merged"] = merged.plain()
             return run.publish(
-                files=lambda _, tables: describe_verdicts(tables.questions(), tested),
-                extra=lambda tables: {"added": added.plain(), **record_learned(tables)},
+                files=lambda _, tables: [
+                    *describe_verdicts(tables.questions(), tested),
+                    *self.describe_repeats(pairs),
+                ],
+                extra=lambda tables: {"added": record, **record_learned(tables)},
             )
 
-    def add(self, subset: str | None) -> AddedQuestions:
+    @property
+    def folders(self) -> list[str]:
+        """The folders of the runs. Raises UserError for one that is named twice."""
+        folders = [self.made] if isinstance(self.made, str) else list(self.made)
+        places = [str(Path(folder).resolve()) for folder in folders]
+        if not folders or len(set(places)) < len(places):
+            raise UserError(f"made={folders}: give the folder of a run, or of several, each once")
+        return folders
+
+    def filters(self) -> tuple[list[RunFilters], list[UserError]]:
+        """Return the filters of the runs that have any, and why others have none."""
+        filters, faults = list[RunFilters](), list[UserError]()
+        for folder in self.folders:
+            try:
+                filters.append(read_filters(Path(folder)))
+            except UserError as error:
+                faults.append(error)
+        return filters, faults
+
+    def add(self, merged: MergedRuns, subset: str | None) -> AddedQuestions:
         """Read the questions and put them beside those of the run. Raises UserError."""
         columns = columns_from(self.table)
         reading = read(self.questions, self.format, columns) if self.questions else None
-        tables = Tables(Path(self.made))
-        videos = with_videos({v.video_id: v for v in tables.videos()}, self.videos)
+        videos = with_videos({v.video_id: v for v in merged.videos}, self.videos)
+        is_enough = self.questions is None and (len(self.folders) > 1 or self.duplicates == "drop")
         return add_questions(
-            reading, list(videos.values()), list(open_streamed(self.made).questions),
-            stored=list(tables.questions()), subset=subset,
+            reading, list(videos.values()), merged.questions, stored=merged.stored, subset=subset,
+            may_be_none=is_enough,
         )  # fmt: skip
+
+    def repeats(self, rows: Iterable[Video]) -> list[RepeatedPair]:
+        """Return the questions that repeat another one, if they are wanted."""
+        if self.duplicates is None:
+            return []
+        questions = list(chain.from_iterable(video.questions or () for video in rows))
+        return repeats_among_kept(questions, open_encoder(self.encoder), alike=self.alike)
+
+    def describe_repeats(self, pairs: Sequence[RepeatedPair]) -> list[str]:
+        """Return a line on the questions that repeat another one."""
+        if self.duplicates is None or not pairs:
+            return ["no question repeats another one"] if self.duplicates == "drop" else []
+        names = name_ids([f"{pair.question} repeats {pair.other}" for pair in pairs])
+        apart = sum(not pair.video for pair in pairs)
+        end = "left out" if self.duplicates == "drop" else "duplicates=drop leaves them out"
+        return [
+            printable(
+                f"{len(pairs)} questions repeat another one, {apart} of them on another video: "
+                f"{names}; {end}"
+            )
+        ]
 
     def changed_models(self, filters: RunFilters) -> list[str]:
         """Return a line for each model that is another one than in the run."""
@@ -96,6 +168,66 @@ class AddQuestions:
             if here.split()[0] != name:
                 lines.append(f"the run's {role} was {name}, and is {here} here")
         return lines
+
+
+def read_run(folder: str) -> FinishedRun:
+    """Read the tables of a run, with its ticks. Raises UserError."""
+    made = Path(folder)
+    for file in ("questions.parquet", "videos.parquet"):
+        if not (made / file).exists():
+            raise UserError(f"made={folder!r} has no {file}: give the folder of a run")
+    check_digests(made, "questions.parquet", "videos.parquet")
+    try:
+        recipe = str(read_object(made, RECORD).get("recipe"))
+    except ValueError as error:
+        raise UserError(f"made={folder!r} is not the folder of a run: {error}") from error
+    if recipe in NOT_MAKING:
+        raise UserError(
+            f"made={folder!r} is the output of mustsee {recipe}: give a run that makes questions"
+        )
+    tables = Tables(made)
+    return FinishedRun(
+        name=folder,
+        recipe=recipe,
+        videos=list(tables.videos()),
+        questions=list(open_streamed(folder).questions),
+        stored=list(tables.questions()),
+    )
+
+
+def copy_frames(rows: Iterable[Video], folders: Sequence[str], store: str) -> str:
+    """Copy the frames that pages show of these videos from the stores of the runs in `folders` to
+    `store`. Returns a line on the videos that lack them; empty if there are none.
+    """
+    sources = [Store(store_of_run(each, read_object(Path(each), RECORD))) for each in folders]
+    target, lost = Store(store), list[str]()
+    for video in rows:
+        key = video.lineage.get(FRAMES)
+        if key is None or target.get(FRAMES, key) is not None:
+            continue
+        copies = (source.get(FRAMES, key) for source in sources)
+        if (frames := next((copy for copy in copies if copy is not None), None)) is None:
+            lost.append(video.video_id)
+        else:
+            target.put(FRAMES, key, frames)
+    if not lost:
+        return ""
+    return printable(
+        f"the frames of {len(lost)} videos are not in the stores of the runs, so that the report "
+        f"shows none of them: {name_ids(lost)}"
+    )
+
+
+def check_one_set_of_filters(filters: Sequence[RunFilters], faults: Sequence[UserError]) -> None:
+    """Raise UserError unless all runs have filters, and the same ones."""
+    if faults:
+        raise faults[0]
+    if len({repr(identity((f.filters, f.order, f.subset))) for f in filters}) > 1:
+        raise UserError(
+            "these runs have different filters, so that questions that were added or edited "
+            "cannot be tested in one command: test them with their own run alone "
+            "(mustsee add made=RUN), then merge what that wrote"
+        )
 
 
 if __name__ == "__main__":

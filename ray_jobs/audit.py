@@ -10,7 +10,6 @@ files of every job. See docs/audit.md and docs/errata.md.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -34,7 +33,7 @@ from mustsee.audit.doubts import proposals
 from mustsee.audit.guessers import askable_questions
 from mustsee.audit.looks import looks
 from mustsee.audit.predictions import PredictedVotes, read_predicted_votes
-from mustsee.errors import NotInstalled, UserError
+from mustsee.errors import UserError
 from mustsee.layouts import QuestionFile, read, table
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.errata import AppliedErrata, correct_keys, write_errata
@@ -126,7 +125,7 @@ class AuditJob:
         others = {path: read(path) for path in self.benchmarks}
         battery = Battery(puts=() if self.guessers_only else self.puts(reading))
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
-        embed = self.embed()
+        embed = repeats.open_encoder(self.encoder)
         graded = any(put.part.open_ended for put in battery.puts)
         with self.run.open("audit", light=self.videos is None and not graded) as run:
             run.read(rows)
@@ -263,19 +262,6 @@ class AuditJob:
                 theirs = {r["uri"]: seen for r in files if (seen := looks(r["uri"])) is not None}
             shared += repeats.shared_videos(videos, benchmark, name, {**theirs, **mine})
         return shared
-
-    def embed(self) -> repeats.Embed | None:
-        """The sentence encoder; None if it is not installed, and then only words are compared."""
-        if self.encoder is None:
-            return None
-        from mustsee.nn.bert import Encoder
-
-        try:
-            encoder = Encoder.load(self.encoder)
-        except NotInstalled as error:
-            print(f"repeated questions are found by their words only: {error}", file=sys.stderr)
-            return None
-        return lambda texts: encoder.encode(list(texts))
 
     def report(
         self,

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyarrow import fs
 
@@ -20,10 +19,11 @@ from mustsee.audit import page
 from mustsee.errors import UserError
 from mustsee.parquet import check_digests
 from mustsee.run.inputs import with_videos
+from mustsee.run.outputs import store_of_run
 from mustsee.run.picture import draw_question
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
-from mustsee.store import Store, in_folder, is_local, resolve
+from mustsee.store import Store, is_local, resolve
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.run import Page
 from ray_jobs.runtime.web import port, serve_until_signal
@@ -55,7 +55,7 @@ class Report:
                 fs.copy_files(f"{path}/{file}", str(folder / file), filesystem)
             check_digests(folder)
             record = json.loads((folder / "run.json").read_text())
-            store = Store(self._store(record))
+            store = Store(self.store or store_of_run(self.out, record))
             write_page = PAGES.get(record["recipe"], write_report)
             if self.serve and write_page is not write_report:
                 raise UserError(
@@ -99,14 +99,6 @@ class Report:
                 f"report with videos: {address} (Ctrl-C stops it)",
                 f"stopped; {self.out}/report/index.html is the same page without the videos",
             )
-
-    def _store(self, record: Mapping[str, Any]) -> str:
-        """The store of `store=`, that of the run, or `out/store` if the folder was moved."""
-        beside = in_folder(self.out, "store")
-        stored = self.store or record["config"].get("store") or beside
-        filesystem, path = resolve(stored)
-        exists = filesystem.get_file_info(path).type == fs.FileType.Directory
-        return stored if self.store or exists else beside
 
 
 if __name__ == "__main__":

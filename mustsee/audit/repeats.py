@@ -9,21 +9,24 @@ left, two, not) must always be the same, because an encoder hardly distinguishes
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.audit.guessers import plain
+from mustsee.errors import NotInstalled
 from mustsee.layouts.reading import answer_of
-from mustsee.records import Question, Video
+from mustsee.records import OPEN, Question, Video
 from mustsee.text import NUMBERS, terms, words
 from mustsee.vectors import unit
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 How = Literal["exact", "near", "embedding"]
+DUPLICATE = "duplicate"  # first word of the drop reason of a question that repeats another one
 MAX_SAME_DISTANCE = 0.03  # root mean square distance of the descriptors of one video's copies
 COMPARED_FRAMES = 16  # evenly spread frames of a video that are compared
 BLOCK_QUESTIONS = 512  # questions compared with all others at once
@@ -59,6 +62,56 @@ class SharedVideo:
     other: str
     how: Literal["id", "digest", "looks"]
     dataset: str
+
+
+def open_encoder(model: str | None) -> Embed | None:
+    """Return the sentence encoder in a folder or package; None, with a line on stderr, if it is not
+    installed: then only words are compared.
+    """
+    if model is None:
+        return None
+    from mustsee.nn.bert import Encoder
+
+    try:
+        encoder = Encoder.load(model)
+    except NotInstalled as error:
+        print(f"repeated questions are found by their words only: {error}", file=sys.stderr)
+        return None
+    return lambda texts: encoder.encode(list(texts))
+
+
+def repeats_among_kept(
+    questions: Sequence[Question], embed: Embed | None, *, alike: float
+) -> list[RepeatedPair]:
+    """Return the repeats among the questions that are kept. Those that passed every filter are
+    compared first, so that of two it is the other one that repeats. The open form of a question is
+    no repeat of it.
+    """
+    ids = {q.question_id for q in questions if q.drop is None}
+    kept = [
+        q for q in questions
+        if q.drop is None and not (q.relation == OPEN and q.sibling_of in ids)
+    ]  # fmt: skip
+    kept.sort(key=lambda q: bool(q.failed_filters or q.unverified_by))
+    return repeats_within(kept, embed, alike=alike)
+
+
+def drop_repeats(
+    questions: Sequence[Question], pairs: Sequence[RepeatedPair]
+) -> tuple[Question, ...]:
+    """Return the questions, with the one that it repeats as the reason of each that is dropped. The
+    open form of a dropped question goes with it.
+    """
+    reasons = {
+        pair.question: f"{DUPLICATE}: repeats {pair.other} ({pair.how}, {pair.likeness:.2f})"
+        for pair in pairs
+    }
+    kept = list[Question]()
+    for question in questions:
+        of = question.sibling_of if question.relation == OPEN else None
+        reason = reasons.get(question.question_id) or reasons.get(of or "")
+        kept.append(replace(question, drop=reason, subsets=()) if reason else question)
+    return tuple(kept)
 
 
 def repeats_within(

@@ -78,14 +78,15 @@ def add_questions(
     *,
     stored: Sequence[Question] = (),
     subset: str | None = None,
+    may_be_none: bool = False,
 ) -> AddedQuestions:
     """Put the questions of a file beside those of a run, and prepare the edited ones for its
     filters. A video is found by its id, or by its file's name without suffix.
 
     `questions`: of the run, with its ticks; `stored`: without them. `subset`: of the questions that
-    passed every filter, which edited ones leave. Raises UserError if nothing is added or edited, if
-    a question has the id of one of the run (but in a table in our own layout, where it is that
-    question), and if a question was edited in two ways.
+    passed every filter, which edited ones leave. Raises UserError if nothing is added or edited
+    (unless it `may_be_none`), if a question has the id of one of the run (but in a table in our own
+    layout, where it is that question), and if a question was edited in two ways.
     """
     file = _FileQuestions(reading, videos, {q.question_id: q for q in questions})
     before = {q.question_id: q for q in stored or questions}
@@ -96,7 +97,7 @@ def add_questions(
     changed = [q for q in changed if q.video_id in made]
     untested = {q.question_id for q in changed if q.points or q.asks_when}
     edited = {q.question_id for q in changed} - untested
-    if not (file.added or changed):
+    if not (file.added or changed or may_be_none):
         raise UserError(_describe_nothing(reading, file.left_out, videos))
     present = [
         _forget_results(q, before[q.question_id], subset) if q.question_id in edited else q

@@ -29,7 +29,7 @@ from mustsee.errors import ACCOUNT, MustseeError, UserError, hide_secrets
 from mustsee.parquet import DIGESTS, digests_of, parquet_writer
 from mustsee.records import Question, Video
 from mustsee.run import process_folders
-from mustsee.store import resolve, writable
+from mustsee.store import in_folder, resolve, writable
 
 HIDDEN = ("keyframes", "frames", "image_vectors", "size", "modified", "subtitles_digest")
 VIDEOS_AT_ONCE = 64  # rows that are in memory as plain values
@@ -67,6 +67,17 @@ def check_not_another_recipes(out: str, recipe: str) -> None:
             f"out={out!r} holds the tables of {found or 'another program'}, which {recipe} would "
             "replace: choose another out=, or allow it with overwrite=true"
         )
+
+
+def store_of_run(out: str, record: Mapping[str, Any]) -> str:
+    """Return the store of the run in `out` with this `run.json`, or `out`/store if the folder was
+    moved.
+    """
+    beside = in_folder(out, "store")
+    stored = (record.get("config") or {}).get("store") or beside
+    filesystem, path = resolve(stored)
+    exists = filesystem.get_file_info(path).type == fs.FileType.Directory
+    return stored if exists else beside
 
 
 class ScratchFile:

@@ -13,6 +13,7 @@ FILTERS = {
     "course": "words of a recipe or a tutorial, whose order many know",
     "learned": "answered right by a text model fitted on the other videos",
     "check": "malformed: leaks, repeats, times",
+    "duplicate": "repeats another question, on its video or on another one",
     "video": "the video was dropped, or failed after its questions were written",
 }
 SUBSETS = {"mma": "answered only with the video"}

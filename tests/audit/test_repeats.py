@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mustsee.audit import repeats
 from mustsee.audit.looks import looks
-from mustsee.records import Question, Video
+from mustsee.records import OPEN, Question, Video, passed_metric
 from tests.support import sample_videos
 
 BASE = Question(
@@ -61,6 +61,23 @@ def test_a_paraphrase_is_found_by_embedding() -> None:
     assert repeats.repeats_within([BASE, alike("What does he build?")], embed) == []
     (pair,) = repeats.overlap([other], [BASE], "bench", embed)
     assert (pair.question, pair.other, pair.how, pair.dataset) == ("b", "a", "embedding", "bench")
+
+
+def test_of_two_alike_the_one_that_passed_stays_and_an_open_form_goes_with_its_question() -> None:
+    weak = replace(BASE, metrics={passed_metric("blind"): 0.0})
+    good = alike(SAME)
+    opened = replace(weak, question_id="open", options=(), answer_index=None, relation=OPEN,
+                     sibling_of="a")  # fmt: skip
+    gone = replace(BASE, question_id="gone", drop="sight: none")
+    asked = [gone, weak, opened, good]
+    pairs = repeats.repeats_among_kept(asked, None, alike=0.95)
+    assert [(p.question, p.other) for p in pairs] == [("a", "b")]
+    left = repeats.drop_repeats(asked, pairs)
+    reason = "duplicate: repeats b (exact, 1.00)"
+    assert [q.drop for q in left] == ["sight: none", reason, reason, None]
+    assert (left[0], left[3]) == (gone, good)
+    assert repeats.repeats_among_kept(left, None, alike=0.95) == []
+    assert repeats.repeats_among_kept([weak, opened], None, alike=0.95) == []
 
 
 def test_each_question_is_paired_with_the_most_similar_of_a_benchmark() -> None:

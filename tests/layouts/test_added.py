@@ -210,3 +210,8 @@ def test_edited_questions_that_no_filter_tests_are_named() -> None:
     assert (added.untested, added.edited, added.left_out) == (("p",), (), {"lost": NOT_MADE})
     assert first_of(added).subsets == ("full",)
     assert "1 edited questions are open or ask when" in added.lines()[0]
+
+
+def test_nothing_new_is_enough_where_runs_are_merged() -> None:
+    added = add_questions(None, VIDEOS, [OLD], may_be_none=True)
+    assert (added.rows[0].questions, added.lines()) == ((OLD,), [])

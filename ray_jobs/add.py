@@ -29,7 +29,7 @@ from mustsee.layouts.added import AddedQuestions, add_questions, describe_verdic
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.errata import name_ids
-from mustsee.layouts.merged import FinishedRun, MergedRuns, merge_runs
+from mustsee.layouts.merged import MergedRuns, RunTables, merge_runs
 from mustsee.parquet import check_digests
 from mustsee.records import Video
 from mustsee.run.inputs import with_videos
@@ -170,7 +170,7 @@ class AddQuestions:
         return lines
 
 
-def read_run(folder: str) -> FinishedRun:
+def read_run(folder: str) -> RunTables:
     """Read the tables of a run, with its ticks. Raises UserError."""
     made = Path(folder)
     for file in ("questions.parquet", "videos.parquet"):
@@ -186,7 +186,7 @@ def read_run(folder: str) -> FinishedRun:
             f"made={folder!r} is the output of mustsee {recipe}: give a run that makes questions"
         )
     tables = Tables(made)
-    return FinishedRun(
+    return RunTables(
         name=folder,
         recipe=recipe,
         videos=list(tables.videos()),

@@ -20,7 +20,7 @@ OWN = ("video_id", "drop", "problem", "lineage", *JOINED)  # not taken from othe
 
 
 @dataclass(frozen=True, kw_only=True)
-class FinishedRun:
+class RunTables:
     """The tables of a run. `questions`: as people have ticked them; `stored`: as the run wrote
     them.
     """
@@ -81,7 +81,7 @@ class MergedRuns:
         return Counter(q.recipe for q in self.questions).most_common()
 
 
-def merge_runs(runs: Sequence[FinishedRun]) -> MergedRuns:
+def merge_runs(runs: Sequence[RunTables]) -> MergedRuns:
     """Put the tables of runs together. A video is the same one if its file and span are; it has the
     id that it has in the first run.
 
@@ -151,7 +151,7 @@ def merge_runs(runs: Sequence[FinishedRun]) -> MergedRuns:
 
 
 def _names_in(
-    run: FinishedRun, videos: dict[str, Video], by_file: dict[tuple[object, ...], str]
+    run: RunTables, videos: dict[str, Video], by_file: dict[tuple[object, ...], str]
 ) -> dict[str, str]:
     """Return the id in the merged run of each video of a run. Raises UserError."""
     names: dict[str, str] = {}

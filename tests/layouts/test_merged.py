@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.layouts.merged import FinishedRun, merge_runs
+from mustsee.layouts.merged import RunTables, merge_runs
 from mustsee.records import Fact, Line, Problem, Question, RequestCount, Span, Video
 
 PAN = Video(video_id="pan", uri="/a/pan.mp4", digest="p", duration=60.0)
@@ -19,10 +19,8 @@ WHO = Question(
 )  # fmt: skip
 
 
-def run(
-    name: str, *videos: Video, questions: tuple[Question, ...] = (), **more: Any
-) -> FinishedRun:
-    return FinishedRun(
+def run(name: str, *videos: Video, questions: tuple[Question, ...] = (), **more: Any) -> RunTables:
+    return RunTables(
         name=name, recipe="facts", videos=videos, questions=questions,
         stored=more.get("stored", questions),
     )  # fmt: skip

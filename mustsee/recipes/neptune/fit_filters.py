@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mustsee import schemas
 from mustsee.errors import UserError
@@ -64,8 +63,9 @@ class FilterFit:
 
     def __call__(self, rows: pa.Table) -> Decision:
         names = [n for n in ("video_id", "uri", *self.columns) if n in rows.column_names]
-        labelled = pa.array({name for own in self.labels.values() for name in own})
-        chosen = rows.select(names).filter(pc.is_in(rows["video_id"], labelled)).to_pylist()
+        labelled = {name for own in self.labels.values() for name in own}
+        is_labelled = pa.array([name in labelled for name in rows["video_id"].to_pylist()])
+        chosen = rows.select(names).filter(is_labelled).to_pylist()
         videos = (schemas.load(Video, row) for row in chosen)
         self.fitted = fit_filters(self.filters, self.labels, videos)
         return Decision()

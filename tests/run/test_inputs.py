@@ -67,8 +67,10 @@ def test_a_table_keeps_other_columns_and_converts_known_ones(folder: Path) -> No
     assert [r["license"] for r in rows] == ["cc-by-4.0", None]
     assert rows[0]["source_url"] == "https://videos.example/a"
     lines = folder / "t.jsonl"
-    lines.write_text('{"uri": "a.mp4", "year": 1999, "genre": ["war"]}\n')
-    assert read_videos(str(lines)).to_pylist()[0]["genre"] == ["war"]
+    movie = {"uri": "a.mp4", "year": 1999, "genre": ["war"], "actors": "Ann A, Ben B", "plot": "P."}
+    lines.write_text(json.dumps(movie) + "\n")
+    (row,) = read_videos(str(lines)).to_pylist()
+    assert (row["genre"], row["actors"], row["plot"]) == (["war"], ["Ann A", "Ben B"], "P.")
 
 
 @pytest.mark.parametrize(

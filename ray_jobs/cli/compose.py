@@ -32,8 +32,6 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mustsee.errors import UserError, secrets_in
-from mustsee.store import in_folder
-from mustsee.tables import one_line_error
 from ray_jobs.cli import presets
 from ray_jobs.cli.class_defaults import add_defaults, fill, put_references, read_defaults
 
@@ -138,6 +136,8 @@ def _with_prompt(name: str, overrides: Sequence[str]) -> tuple[Sequence[str], st
     try:
         text = Path(path).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
+        from mustsee.tables import one_line_error
+
         raise UserError(f"prompt={path}: {one_line_error(error)}") from error
     if not text:
         raise UserError(f"prompt={path} is empty: write what to ask, in your words")
@@ -360,6 +360,12 @@ def _choice(group: str, option: str) -> Path:
     return CONF / group / f"{option}.yaml"
 
 
+def _in_folder(folder: str, name: str) -> str:
+    from mustsee.store import in_folder  # imports pyarrow, which --help does not need
+
+    return in_folder(folder, name)
+
+
 @contextlib.contextmanager
 def readable(overrides: Sequence[str] = ()) -> Generator[None]:
     """Turn Hydra's errors into one line that names the key, the value and the choices."""
@@ -367,7 +373,7 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
         "cores", lambda share=1.0: max(1, int((os.cpu_count() or 1) * float(share))), replace=True
     )
     OmegaConf.register_new_resolver(OFF.rstrip(":"), lambda group: None, replace=True)
-    OmegaConf.register_new_resolver("in_folder", in_folder, replace=True)
+    OmegaConf.register_new_resolver("in_folder", _in_folder, replace=True)
     try:
         yield
     except OverrideParseException as error:

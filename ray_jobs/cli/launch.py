@@ -28,10 +28,8 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from mustsee.errors import MustseeError, UserError, hide_secrets
-from mustsee.run.outputs import check_writable
-from mustsee.store import in_folder
 from mustsee.text import printable
-from ray_jobs.cli import early, explain
+from ray_jobs.cli import explain
 from ray_jobs.cli.build import build
 from ray_jobs.cli.class_defaults import fill
 from ray_jobs.cli.compose import CONF, compose, compose_job, readable, unknown_flag
@@ -57,6 +55,10 @@ def launch(name: str) -> NoReturn:
         if given.cfg:
             _show(compose_job(name, given.overrides), given.package, resolve=given.resolve)
             sys.exit(0)
+        # Of no use to --help, and slow to import.
+        from mustsee.run.outputs import check_writable
+        from ray_jobs.cli import early
+
         points = _points(given.overrides) if given.multirun else {"": given.overrides}
         configs = {which: _named(which, compose, name, point) for which, point in points.items()}
         configs = _in_own_folders(name, points, configs)
@@ -123,6 +125,8 @@ def _in_own_folders(
     """The configurations of a sweep, where several would write into one folder each with a folder
     of its own inside it, named by the values that differ. They keep one store.
     """
+    from mustsee.store import in_folder
+
     times = Counter(config.get("out") for config in configs.values())
     apart = dict[str, DictConfig]()
     for which, config in configs.items():

@@ -311,6 +311,21 @@ def sign_permutation(
     return (hits + 1) / (draws // 500 * 500 + 1)
 
 
+def poisson_binomial(chances: ArrayLike) -> Floats:
+    """Return the probability of each number of successes, `[n + 1]`, of n independent trials with
+    these chances (Biscarri et al. 2018, doi 10.1016/j.csda.2018.01.007, section 2.1). SciPy's
+    `stats.poisson_binom` has the same values; to import it takes half a second.
+    """
+    values = np.asarray(chances, np.float64)
+    pmf = np.zeros(len(values) + 1)
+    pmf[0] = 1.0
+    for n, chance in enumerate(values):
+        more = pmf[: n + 1] * chance
+        pmf[: n + 1] *= 1 - chance
+        pmf[1 : n + 2] += more
+    return pmf
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values adjusted by Holm, in the same order."""
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])

@@ -125,7 +125,8 @@ class AuditJob:
         others = {path: read(path) for path in self.benchmarks}
         battery = Battery(puts=() if self.guessers_only else self.puts(reading))
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
-        embed = repeats.open_encoder(self.encoder)
+        needed = others or repeats.needs_vectors(reading.questions)
+        embed = repeats.open_encoder(self.encoder) if needed else None
         graded = any(put.part.open_ended for put in battery.puts)
         with self.run.open("audit", light=self.videos is None and not graded) as run:
             run.read(rows)

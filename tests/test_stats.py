@@ -184,6 +184,14 @@ def test_pairing_and_its_p_values_against_scipy() -> None:
     assert stats.sign_permutation(a, a) == 1.0
 
 
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_numbers_of_successes_are_as_likely_as_scipy_says(chances: list[float]) -> None:
+    from scipy.stats import poisson_binom
+
+    expected = poisson_binom(chances).pmf(np.arange(len(chances) + 1))
+    assert stats.poisson_binomial(chances) == pytest.approx(expected, abs=1e-12)
+
+
 def test_permutation_of_few_clusters_is_exact() -> None:
     a, b = [1.0, 1.0, 1.0, 1.0, 1.0], [0.0] * 5
     assert stats.sign_permutation(a, b) == pytest.approx(2 / 32)

@@ -186,15 +186,13 @@ def _exact(
     The distribution of guesses is known if each cluster has one question. If all answers are right,
     or all wrong, each cluster counts as one question, because no spread can be estimated.
     """
-    from scipy.stats import poisson_binom
-
     single = dict(zip(where, chances, strict=True))
     alone, alike = len(single) == len(right), len(set(right)) == 1
     if set(right) - {0.0, 1.0} or not (alone or alike):
         return difference
     hits = int(sum(right)) if alone else len(single) * int(right[0])
-    guessed = poisson_binom(list(single.values()))
-    p = 2 * min(guessed.cdf(hits), guessed.sf(hits - 1))
+    guessed = stats.poisson_binomial(list(single.values()))
+    p = 2 * min(guessed[: hits + 1].sum(), guessed[hits:].sum())
     return replace(difference, p=min(1.0, float(p)))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -30,6 +31,7 @@ DUPLICATE = "duplicate"  # first word of the drop reason of a question that repe
 MAX_SAME_DISTANCE = 0.03  # root mean square distance of the descriptors of one video's copies
 COMPARED_FRAMES = 16  # evenly spread frames of a video that are compared
 BLOCK_QUESTIONS = 512  # questions compared with all others at once
+FEW_QUESTIONS = 100  # questions compared in pairs, to spare them the encoder
 DECIDING = frozenset(
     words(
         "first second third fourth fifth last next before after during while until left right "
@@ -112,6 +114,17 @@ def drop_repeats(
         reason = reasons.get(question.question_id) or reasons.get(of or "")
         kept.append(replace(question, drop=reason, subsets=()) if reason else question)
     return tuple(kept)
+
+
+def needs_vectors(questions: Sequence[Question]) -> bool:
+    """Whether vectors can find repeats in one dataset: some two questions have the same deciding
+    words and share options. More than `FEW_QUESTIONS` are taken to.
+    """
+    return len(questions) > FEW_QUESTIONS or any(
+        _share_options(questions[a], questions[b])
+        for numbers in _by_deciding_words(questions).values()
+        for a, b in combinations(numbers, 2)
+    )
 
 
 def repeats_within(

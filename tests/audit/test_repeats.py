@@ -30,6 +30,21 @@ TYPO = BASE.question.replace("leave the kitchen", "leave kitchen")
 
 
 @pytest.mark.parametrize(
+    ("other", "needed"),
+    [
+        (alike("For what reason does she go out before the guests come?"), True),
+        (alike("What does she build before it rains?", ("x", "y", "z"), video="v"), True),
+        (alike("What does she build before it rains?", ("x", "y", "z")), False),
+        (alike("For what reason does she go out after the guests come?"), False),
+    ],
+)
+def test_vectors_are_needed_where_questions_share_options_or_a_video(
+    other: Question, needed: bool
+) -> None:
+    assert repeats.needs_vectors([BASE, other]) == needed
+
+
+@pytest.mark.parametrize(
     ("other", "how"),
     [
         (alike(SAME), "exact"),

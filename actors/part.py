@@ -159,9 +159,10 @@ def models_of(part: object) -> tuple[LlmConfig, ...]:
 
 
 def computes_locally(part: Part) -> bool:
-    """Whether a part asks models, all of which compute in the worker."""
-    models = models_of(part)
-    return bool(models) and all(capabilities_of(llm).local for llm in models)
+    """Whether a part lists its models, and none or only such as compute in the worker."""
+    return isinstance(part, NamesModels) and all(
+        capabilities_of(llm).local for llm in part.roles.values()
+    )
 
 
 @runtime_checkable

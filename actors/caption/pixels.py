@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from actors.part import Opened, RunContext
+from actors.part import LlmConfig, Opened, RunContext
 from mustsee.media.certainty import is_surely_read
 from mustsee.media.pixels import captions
 from mustsee.records import Caption, Video
@@ -22,6 +23,7 @@ class Pixels:
     reads: ClassVar[tuple[str, ...]] = ("keyframes", "frames", "texts", "shots", "objects")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("captions",)
+    roles: ClassVar[Mapping[str, LlmConfig]] = {}
 
     def open(self, run: RunContext) -> Opened:
         def caption(video: Video) -> Video:

@@ -27,7 +27,7 @@ from actors.engine import problems
 from actors.engine.hardware import Hardware
 from actors.engine.meter import Meter, RowWork
 from actors.engine.session import Session
-from actors.part import Opened, Part, Threaded, computes_locally
+from actors.part import Opened, Part, Threaded, computes_locally, models_of
 from mustsee import schemas
 from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
 from mustsee.records import Problem, RequestCount, Video
@@ -56,9 +56,13 @@ class Stage:
     forget: tuple[str, ...] = ()
 
     def sized_for(self, cores: float) -> Stage:
-        """Return this stage with its worker count fitted to `cores`."""
+        """Return this stage with its worker count fitted to `cores`; without a model a part needs
+        no further workers.
+        """
         if not computes_locally(self.part):
             return self
+        if not models_of(self.part):
+            return replace(self, hardware=replace(self.hardware, concurrency=1))
         return replace(self, hardware=self.hardware.one_row_per_worker(cores))
 
     def apply(

@@ -45,7 +45,8 @@ class Cluster:
     """Resources of each stage; workers: a number, or {min, max}, scaled with the waiting
     rows."""
     shared: Sequence[Sequence[str]] = ()
-    """Groups of consecutive stages that share their workers."""
+    """Groups of consecutive stages that share their workers, where they take as many rows at once
+    and a later one may have as many workers (`ray_jobs.runtime.cluster.pools`)."""
     autoscales: bool = False
     """Treat resources that do not fit yet as a warning: the launcher or KubeRay adds nodes."""
     reserved: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -261,19 +262,26 @@ def pools(stages: Sequence[Stage], shared: Sequence[Sequence[str]]) -> list[list
     """The stages, grouped by the pool of workers that they share."""
     groups: list[list[Stage]] = []
     for stage in stages:
-        if groups and _share_workers(groups[-1][-1], stage, shared):
+        if groups and _share_workers(groups[-1], stage, shared):
             groups[-1].append(stage)
         else:
             groups.append([stage])
     return groups
 
 
-def _share_workers(before: Stage, stage: Stage, shared: Sequence[Sequence[str]]) -> bool:
-    """Whether adjacent stages share workers; they need the same `runtime_env`."""
+def _share_workers(pool: Sequence[Stage], stage: Stage, shared: Sequence[Sequence[str]]) -> bool:
+    """Whether a stage shares the workers of the pool before it. It needs the same `runtime_env`,
+    as many rows at once, and, where it computes, as many workers.
+    """
+    before, own, others = pool[-1], stage.hardware, hardware(pool)
     if before.name == barrier.NAME:
         return True
     is_listed = any({before.name, stage.name} <= set(names) for names in shared)
-    return is_listed and before.hardware.runtime_env == stage.hardware.runtime_env
+    if not is_listed or before.hardware.runtime_env != own.runtime_env:
+        return False
+    if own.concurrency != others.concurrency:
+        return False
+    return own.concurrency > 1 or own.max_workers >= others.max_workers
 
 
 def check_stages(stages: Sequence[Stage]) -> None:

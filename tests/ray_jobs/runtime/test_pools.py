@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from actors.engine.stage import Stage
 from actors.judge.gem import Gem
 from mustsee.errors import UserError
 from mustsee.run.decision import Decision
+from ray_jobs.cli.launch import build, compose
 from ray_jobs.runtime.barrier import decision_stage
 from ray_jobs.runtime.cluster import (
     Cluster,
@@ -46,6 +48,58 @@ def test_stages_with_different_environments_do_not_share_workers() -> None:
     own = stage("look", runtime_env={"pip": ["one"]})
     assert len(pools([stage("probe"), own], SHARED)) == 2
     assert len(pools([stage("probe", runtime_env={"pip": ["one"]}), own], SHARED)) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shares"),
+    [
+        ({"workers": {"min": 1, "max": 2}}, {"workers": {"min": 1, "max": 2}}, True),
+        ({"workers": 1}, {"workers": {"min": 1, "max": 2}}, True),
+        ({"workers": {"min": 1, "max": 2}}, {"workers": 1}, False),  # Its model may be large.
+        ({}, {"concurrency": 32}, False),
+        ({"concurrency": 32}, {"concurrency": 32}, True),
+        ({"concurrency": 4}, {"concurrency": 32}, False),
+        ({"concurrency": 4}, {}, False),
+    ],
+)
+def test_a_pool_keeps_to_the_rows_and_workers_of_its_stages(
+    before: Any, after: Any, shares: bool
+) -> None:
+    stages = [stage("probe", **before), stage("look", **after)]
+    assert (len(pools(stages, SHARED)) == 1) is shares
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ([], [["probe", "look", "hear"], ["caption", "ask", "vet"]]),
+        (
+            ["llm=openai", "llm.model=m"],
+            [["probe", "look", "hear"], ["caption"], ["ask", "vet"]],
+        ),
+        (
+            ["llm=openai", "llm.model=m", "caption=openai", "cluster.stages.hear.workers=1"],
+            [["probe", "look"], ["hear"], ["caption"], ["ask", "vet"]],
+        ),
+    ],
+)
+def test_a_laptop_has_two_pools_or_one_more_for_calls(
+    overrides: list[str], expected: list[list[str]], tmp_path: Path
+) -> None:
+    job = build(compose("make", ["videos=v", f"out={tmp_path}", *overrides]))
+    names = ("probe", "look", "hear", "caption", "ask", "vet")
+    hardware = {n: replace(h, workers=_two(h.workers)) for n, h in job.run.cluster.stages.items()}
+    stages = [
+        Stage(name=name, part=getattr(job, name), hardware=hardware[name]).sized_for(2)
+        for name in names
+    ]
+    found = pools(stages, job.run.cluster.shared)
+    assert [[each.name for each in pool] for pool in found] == expected
+
+
+def _two(workers: Any) -> Any:
+    """The workers of a stage on two cores."""
+    return workers if isinstance(workers, int) else {"min": 1, "max": 2}
 
 
 def test_a_decision_is_written_by_the_workers_of_the_next_stage() -> None:

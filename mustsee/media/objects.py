@@ -143,7 +143,7 @@ class AgreeingDetectors:
     """Two networks, the first of which takes a quarter of the time of the second."""
 
     def __init__(self, first: Detect, second: Detect, rules: ObjectRules) -> None:
-        self._first, self._second, self.rules = first, second, rules
+        self.first, self.second, self.rules = first, second, rules
 
     def judge(
         self, image: Image, time: float = 0.0, known: Sequence[JudgedDetection] = ()
@@ -153,7 +153,7 @@ class AgreeingDetectors:
         name in `known`, verdicts on frames before, whose verdict it gets. Where it runs, all are
         judged anew.
         """
-        detections = list(filter(self.rules.admits, self._first(image)))
+        detections = list(filter(self.rules.admits, self.first(image)))
         verdicts: list[JudgedDetection] = []
         for detection in detections:
             same = [v for v in known if v.detection.name == detection.name]
@@ -161,16 +161,11 @@ class AgreeingDetectors:
             if best and overlap(best.detection, detection) >= SAME_VERDICT_OVERLAP:
                 verdicts.append(replace(best, detection=detection))
         if len(verdicts) < len(detections):
-            kept = find_shared(detections, self._second(image), self.rules)
+            kept = find_shared(detections, self.second(image), self.rules)
             verdicts = [
                 JudgedDetection(detection=d, is_kept=d in kept, time=time) for d in detections
             ]
         return tuple(sorted(verdicts, key=lambda v: _place(v.detection)))
-
-    def compare(self, image: Image) -> tuple[tuple[Detection, ...], tuple[Detection, ...]]:
-        """Return what both name, and all that either names, however doubtful."""
-        firsts, seconds = self._first(image), self._second(image)
-        return find_shared(firsts, seconds, self.rules), (*firsts, *seconds)
 
 
 def find_shared(

@@ -12,7 +12,7 @@ import numpy as np
 from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
 from mustsee.facts.table import VIEW
-from mustsee.offline.facts_phrases import VIEWS, sight_of, states_of
+from mustsee.offline.facts_phrases import VIEWS, states_of, verdict_of
 from mustsee.offline.filters import guess_set
 from mustsee.offline.looking import Evidence, ShownFrame, sort_frames
 from mustsee.offline.things import phrases_of
@@ -95,7 +95,7 @@ def _verdict(fact: Fact, evidence: Evidence) -> str:
     if fact.kind not in (VIEW, "text"):
         return "UNSURE | the rules cannot measure it"
     try:
-        verdict = sight_of(fact.phrase, evidence).verdict
+        verdict = verdict_of(fact.phrase, evidence)
     except BadRow:
         return "UNSURE | the rules cannot measure it"
     if verdict is None:

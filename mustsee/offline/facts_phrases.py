@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from mustsee.errors import BadRow
 from mustsee.media.colours import NAMES
 from mustsee.offline.looking import AREAS, Evidence, ShownFrame, read_all
-from mustsee.offline.things import compare_all, find_thing, shows_thing
+from mustsee.offline.things import find_thing, is_shown, shown_in
 from mustsee.offline.wording import likeness, without_spaces
 from mustsee.questions.checks import normal
 
@@ -60,12 +60,15 @@ class Sighting:
 
 def sight_of(phrase: str, evidence: Evidence) -> Sighting:
     """Return where a phrase is seen. Raises BadRow for one that the rules cannot measure."""
-    measure, frames = measure_of(phrase), evidence.frames
-    if TEXT.fullmatch(_bare(phrase)):
-        read_all(frames)  # A state is measured without reading, which is expensive.
-    elif find_thing(_bare(phrase)):
-        compare_all([frame.jpeg for frame in frames])
-    verdicts = [(frame.time, measure(frame)) for frame in frames]
+    frames, bare = evidence.frames, _bare(phrase)
+    if thing := find_thing(bare):
+        shown = shown_in(thing, [frame.jpeg for frame in frames])
+    else:
+        measure = measure_of(phrase)
+        if TEXT.fullmatch(bare):
+            read_all(frames)  # A state is measured without reading, which is expensive.
+        shown = [measure(frame) for frame in frames]
+    verdicts = [(frame.time, verdict) for frame, verdict in zip(frames, shown, strict=True)]
     return Sighting(
         seen=tuple(time for time, verdict in verdicts if verdict),
         unseen=tuple(time for time, verdict in verdicts if verdict is False),
@@ -73,13 +76,18 @@ def sight_of(phrase: str, evidence: Evidence) -> Sighting:
     )
 
 
+def verdict_of(phrase: str, evidence: Evidence) -> bool | None:
+    """Return `sight_of(phrase, evidence).verdict`, of a thing without measuring every frame."""
+    if thing := find_thing(_bare(phrase)):
+        return is_shown(thing, [frame.jpeg for frame in evidence.frames])
+    return sight_of(phrase, evidence).verdict
+
+
 def measure_of(phrase: str) -> Measure:
-    """Return the measure of a phrase. Raises BadRow for one that the rules cannot measure."""
+    """Return the measure of a text or a state. Raises BadRow for what the rules cannot measure."""
     bare = _bare(phrase)
     if match := TEXT.fullmatch(bare):
         return lambda frame: _shows_text(match[1], frame)
-    if thing := find_thing(bare):
-        return lambda frame: shows_thing(thing, frame.jpeg)
     bare = bare[:1].lower() + bare[1:]
     measure = STATES.get(VIEWS.get(bare, bare))
     if measure is None:

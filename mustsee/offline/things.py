@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -20,13 +20,16 @@ from mustsee.media.objects import (
     PERSON,
     SSD_FOLDER,
     AgreeingDetectors,
+    Detect,
     Detection,
     ObjectRules,
+    find_shared,
     load_detectors,
 )
 from mustsee.nn import weights
 from mustsee.records import ObjectBox, SeenObject
 
+KEPT = ObjectRules()  # which detections are of both
 MIN_SAMPLES = 2  # frames in which both detectors see what is listed as a fact
 # Share of the smaller of two boxes up to which both are of different people. Of 62 labelled frames
 # with two people it leaves out 7, of 4 with one person that got two boxes all but one.
@@ -104,25 +107,70 @@ def find_thing(phrase: str) -> ShownThing | None:
     return THINGS.get(phrase.removesuffix(CAN_BE_SEEN))
 
 
-def shows_thing(thing: ShownThing, jpeg: bytes) -> bool | None:
-    """Whether a frame shows a thing: both detectors see it, or neither sees anything that it may
-    be, however doubtful; else null, also where they are not installed. People hide each other, so
-    one person leaves open whether there are two.
+class DetectedFrame:
+    """What two detectors see in a frame. Each runs when it is first needed, the second only where
+    the first leaves it to it, since it takes three times as long.
     """
-    compared = _compare(jpeg)
-    if compared is None:
-        return None
-    names = {thing.name}.union(*(group for group in ALIKE if thing.name in group))
-    kept, named = compared
-    if _shows(thing, [d for d in kept if d.name == thing.name]):
-        return True
-    return None if any(d.name in names and _reaches(thing, d) for d in named) else False
+
+    def __init__(self, jpeg: bytes) -> None:
+        self._jpeg = jpeg
+
+    @cached_property
+    def _firsts(self) -> Sequence[Detection] | None:
+        return self._detect(lambda detectors: detectors.first)
+
+    @cached_property
+    def _seconds(self) -> Sequence[Detection] | None:
+        return self._detect(lambda detectors: detectors.second)
+
+    def may_show(self, thing: ShownThing) -> bool | None:
+        """Whether both detectors may see a thing, by what the first sees; null where it leaves open
+        what the frame shows, whatever the second sees.
+        """
+        if self._firsts is None:
+            return None
+        own = [d for d in self._firsts if d.name == thing.name and KEPT.admits(d)]
+        if sum(_is_inside(thing, d) for d in own) >= thing.least:
+            return True
+        return None if _may_be(thing, self._firsts) else False
+
+    def shows(self, thing: ShownThing) -> bool | None:
+        """Whether it shows a thing: both detectors see it, or neither sees anything that it may be,
+        however doubtful; else null, also where they are not installed. People hide each other, so
+        one person leaves open whether there are two.
+        """
+        if self.may_show(thing) is None:
+            return None
+        firsts, seconds = self._firsts or (), self._seconds or ()
+        kept = find_shared(firsts, seconds, KEPT)
+        if _shows(thing, [d for d in kept if d.name == thing.name]):
+            return True
+        return None if _may_be(thing, (*firsts, *seconds)) else False
+
+    def _detect(self, of: Callable[[AgreeingDetectors], Detect]) -> Sequence[Detection] | None:
+        image, detectors = decode(self._jpeg), _detectors()
+        return None if image is None or detectors is None else of(detectors)(image)
 
 
-def compare_all(jpegs: Sequence[bytes]) -> None:
-    """Compare what both detectors see in each of the frames, several at the same time."""
-    for _ in _threads().map(_compare, dict.fromkeys(jpegs)):
-        pass
+def shown_in(thing: ShownThing, jpegs: Sequence[bytes]) -> list[bool | None]:
+    """Return for each frame whether it shows a thing (`DetectedFrame.shows`); several are looked at
+    at the same time.
+    """
+    return list(_threads().map(lambda jpeg: frame_of(jpeg).shows(thing), jpegs))
+
+
+def is_shown(thing: ShownThing, jpegs: Sequence[bytes]) -> bool | None:
+    """Whether frames show a thing: one is enough, and none may leave it open. The frames that may
+    show it come first, one by one.
+    """
+    may = list(_threads().map(lambda jpeg: frame_of(jpeg).may_show(thing), jpegs))
+    is_open = not jpegs or None in may
+    for jpeg in (jpeg for jpeg, one in zip(jpegs, may, strict=True) if one):
+        (verdict,) = shown_in(thing, [jpeg])
+        if verdict:
+            return True
+        is_open = is_open or verdict is None
+    return None if is_open or None in shown_in(thing, jpegs) else False
 
 
 def _shows(thing: ShownThing, boxes: Sequence[Box]) -> bool:
@@ -153,6 +201,12 @@ def _reaches(thing: ShownThing, box: Box) -> bool:
     return middle <= MAX_LEFT if thing.half == "left" else middle >= 1 - MAX_LEFT
 
 
+def _may_be(thing: ShownThing, detections: Sequence[Detection]) -> bool:
+    """Whether one of the detections may be a thing, or one that is easily taken for it."""
+    names = {thing.name}.union(*(group for group in ALIKE if thing.name in group))
+    return any(d.name in names and _reaches(thing, d) for d in detections)
+
+
 def _covered(one: Box, other: Box) -> float:
     """Return the share of the smaller of two boxes that the other covers, 0 to 1."""
     width = min(one.x + one.width, other.x + other.width) - max(one.x, other.x)
@@ -162,9 +216,9 @@ def _covered(one: Box, other: Box) -> float:
 
 
 @lru_cache(maxsize=256)
-def _compare(jpeg: bytes) -> tuple[Sequence[Detection], Sequence[Detection]] | None:
-    image, detect = decode(jpeg), _detectors()
-    return None if image is None or detect is None else detect.compare(image)
+def frame_of(jpeg: bytes) -> DetectedFrame:
+    """Return what the detectors see in a frame, which is asked about many things."""
+    return DetectedFrame(jpeg)
 
 
 class _Detectors(threading.local):
@@ -172,9 +226,12 @@ class _Detectors(threading.local):
 
     @cached_property
     def detectors(self) -> AgreeingDetectors | None:
+        import cv2
+
+        cv2.setNumThreads(1)  # The frames are spread over threads; more take a tenth more CPU time.
         try:
             folders = weights.find(EFFICIENTDET_FOLDER), weights.find(SSD_FOLDER)
-            return load_detectors(*folders, ObjectRules())
+            return load_detectors(*folders, KEPT)
         except NotInstalled:
             return None
 

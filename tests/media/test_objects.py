@@ -149,12 +149,6 @@ def test_a_thing_elsewhere_and_one_of_another_name_are_judged_anew() -> None:
     assert detectors.asked == [0.0, 1.0, 2.0]
 
 
-def test_both_detectors_are_compared_however_doubtful() -> None:
-    seconds = [box("dog", 0.4)]
-    both = AgreeingDetectors(lambda image: [box(score=0.9)], lambda image: seconds, RULES)
-    assert both.compare(BLACK) == ((), (box(score=0.9), *seconds))
-
-
 def test_boxes_of_one_name_that_overlap_over_time_are_one_object() -> None:
     samples = [
         SampledObjects(0.0, (box(x=0.1), box("dog", x=0.6))),

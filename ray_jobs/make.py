@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from actors.llm.offline import Offline
 from actors.part import Part
+from actors.stages.facts import AskFacts
+from actors.stages.look import Look
 from mustsee.audit.learned import LearnedGuess, record_learned
+from mustsee.calls.llm import is_rules
 from mustsee.errors import UserError
 from mustsee.run.inputs import read_videos
 from mustsee.verify.videos import VideoFilter, by_stage
@@ -56,7 +59,7 @@ class Make:
         with self.run.open("make") as run:
             run.read(read_videos(self.videos))
             run.stage("probe", self.probe, filters=filters["probe"])
-            run.stage("look", self.look, filters=filters["look"])
+            run.stage("look", self.used_look(), filters=filters["look"])
             run.stage("hear", self.hear, filters=filters["hear"])
             unread = () if "keyframes" in self.ask.reads else ("keyframes",)
             forget = unread if embed is None else ()
@@ -67,6 +70,16 @@ class Make:
             run.stage("vet", self.vet)
             run.together(self.learned)
             return run.publish(extra=record_learned)
+
+    def used_look(self) -> Part:
+        """The part `look`, without detection of objects where nothing reads them: rules list facts
+        by them, and so do models that are given captions; a model that lists facts sees frames.
+        """
+        look, ask = self.look, self.ask
+        is_unread = isinstance(ask, AskFacts) and not is_rules(ask.writer.identity)
+        if isinstance(look, Look) and look.objects and not look.objects.always and is_unread:
+            return replace(look, objects=None)
+        return look
 
 
 if __name__ == "__main__":

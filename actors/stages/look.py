@@ -86,6 +86,8 @@ class Objects:
     ssd: str = SSD_FOLDER
     """Folder of SSD MobileNet v3 (frozen_inference_graph.pb)."""
     rules: ObjectRules = field(default_factory=ObjectRules)
+    always: bool = hardware(False)
+    """Also where nothing reads them: a model that lists facts sees the frames."""
     missing: str | None = keyed_by(lambda part: part.find_missing(), default=None)
 
     def find_missing(self) -> str | None:
@@ -165,7 +167,8 @@ class Look:
     texts: TextRules | None = None
     """Reading of on-screen text; null: off."""
     objects: Objects | None = None
-    """Detection of objects and people: look=objects has it, the default of `mustsee make`."""
+    """Detection of objects and people: look=objects has it, the default of `mustsee make`, which
+    leaves it out where a model lists the facts."""
     window: float = 300.0
     """Chunk of a longer video that one worker processes, seconds."""
     threads: int = hardware(1)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from rich.console import RenderableType
 from rich.text import Text
 
-from actors.answer.battery import Battery, ConditionAnswerer, puts
+from actors.answer.battery import Battery, ConditionAnswerer, every_model, puts
 from actors.answer.llm import AnswerLlm
 from actors.hear.missing import HearMissing
-from actors.part import LlmConfig, Part
+from actors.part import Part
 from actors.stages.grade import GradeReplies
 from mustsee.audit import page, repeats, show, versions
 from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, unusable_reason
@@ -178,7 +178,7 @@ class AuditJob:
             )
         listens = self.videos is not None or any(v.lines for v in reading.videos)
         looks = self.videos is not None
-        answer, models = replace(self.answer, rotations=self.turns), self.models()
+        answer, models = replace(self.answer, rotations=self.turns), every_model(self.answer.llm, self.also)
         for model in models if self.open_ended else ():
             self.grade.check_grader_differs(model, rubrics=False, judged=True)
         return puts(
@@ -190,20 +190,6 @@ class AuditJob:
             none_option=self.none_option,
             open_ended=self.open_ended,
         )
-
-    def models(self) -> list[LlmConfig]:
-        """The models to audit. Raises UserError for an unknown key or a model named twice."""
-        assert isinstance(self.answer, AnswerLlm)
-        first: Any = self.answer.llm
-        keys = {f.name for f in fields(first)}
-        for differs in self.also:
-            if wrong := sorted(set(differs) - keys):
-                raise UserError(f"also: {wrong} are not keys of llm: {', '.join(sorted(keys))}")
-        all_models = [first, *(replace(first, **differs) for differs in self.also)]
-        names = [model.identity for model in all_models]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise UserError(f"also: {twice} are named twice; each model needs its own name")
-        return all_models
 
     def audit_table(
         self,

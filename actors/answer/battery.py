@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
 
 from actors.answer.llm import AnswerLlm, replace_questions
 from actors.part import LlmConfig, Opened, RunContext, capabilities_of
@@ -44,6 +44,21 @@ class ConditionAnswerer:
         if self.condition in SPANS:
             return bool(question.evidence)
         return not self.condition.startswith("transcript") or bool(video.lines)
+
+
+def every_model(first: Any, also: Sequence[Mapping[str, Any]]) -> list[LlmConfig]:
+    """Return the models of a job: `first`, and each of `also` by the keys in which it differs.
+    Raises UserError for an unknown key or a model named twice.
+    """
+    keys = {f.name for f in fields(first)}
+    for differs in also:
+        if wrong := sorted(set(differs) - keys):
+            raise UserError(f"also: {wrong} are not keys of llm: {', '.join(sorted(keys))}")
+    all_models = [first, *(replace(first, **differs) for differs in also)]
+    names = [model.identity for model in all_models]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UserError(f"also: {twice} are named twice; each model needs its own name")
+    return all_models
 
 
 def puts(

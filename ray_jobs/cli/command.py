@@ -28,7 +28,7 @@ FIRST = {  # first steps that --help shows
 SECTIONS = {  # jobs by purpose, as --help lists them
     "make questions": ("make", "neptune", "cinepile", "egoschema", "mlvu"),
     "view, rate and export questions": ("report", "rate", "export"),
-    "test models and datasets": ("probe", "evaluate", "rescore", "audit", "certificate"),
+    "test models and datasets": ("probe", "evaluate", "rescore", "audit", "clean", "certificate"),
     "set up, train, measure": (),  # all other jobs
 }
 

@@ -1,0 +1,203 @@
+"""The rule by which a row counts as answerable without the video, and what becomes of it.
+
+A reader's reply is right by luck, too: of two options every other guess. So more right replies are
+needed where a guesser would pass too often, and a reader whose replies beat chance neither over the
+set nor over the type of a question is not believed (docs/decisions/0020-lucky-guesses-stay.md).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustsee import stats
+from mustsee.clean.columns import TrainingRow
+from mustsee.errors import UserError
+from mustsee.questions.chance import chance_to_pass
+
+Then = Literal["drop", "weigh", "mark"]
+RIGHT, WRONG, FAILED = 1, 0, -1  # of one reply
+BUCKETS = 64  # of videos, which the test against chance takes as its independent units
+ALARM_LEVEL = 0.05  # p-value, adjusted by Holm
+MAX_GROUPS = 500  # types that are tested; rows of further ones count with the whole set only
+DECIDED = ("known", "not known", "not decided", "left alone")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlindRule:
+    """When a row counts as answerable without the video: a reader has enough right replies."""
+
+    right: int = 2
+    """Right replies of a model that suffice."""
+    of: int = 3
+    """Replies of each model, each with the options in another order."""
+    readers: int = 1
+    """Readers (models, and the learned guess) that must know the row."""
+    luck: float = 0.2
+    """Greatest probability that a guesser passes: where it is greater, as with two options, more
+    right replies are needed."""
+    then: Then = "drop"
+    """What becomes of such a row: drop; weigh (`clean_weight`); mark (kept, with its verdict)."""
+    weight: float = 0.25
+    """Weight of such a row with then=weigh; that of others is 1."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.right <= self.of:
+            raise UserError(f"rule.right={self.right!r}: expected 1 to rule.of={self.of}")
+        if self.readers < 1:
+            raise UserError(f"rule.readers={self.readers!r}: at least 1")
+        if not 0 < self.luck <= 1:
+            raise UserError(f"rule.luck={self.luck!r}: above 0 and at most 1")
+        if self.then not in ("drop", "weigh", "mark"):
+            raise UserError(f"rule.then={self.then!r}: choose one of drop, weigh, mark")
+        if not 0 <= self.weight <= 1:
+            raise UserError(f"rule.weight={self.weight!r}: from 0 to 1")
+
+    @property
+    def sentence(self) -> str:
+        """The rule in words."""
+        by = "a reader knows it" if self.readers == 1 else f"{self.readers} readers know it"
+        fate = {"drop": "dropped", "weigh": f"weighed {self.weight:g}", "mark": "marked"}
+        return (
+            f"a row is {fate[self.then]} where {by}: blind right in >= {self.right} of {self.of} "
+            f"replies (more where a guesser would pass with over {self.luck:.0%})"
+        )
+
+    def needed(self, chance: float) -> int | None:
+        """Return the right replies that a row with this chance of a right guess needs; None where
+        all of them would be luck too often.
+        """
+        for right in range(self.right, self.of + 1):
+            if chance_to_pass(1 - chance, self.of, right) <= self.luck:
+                return right
+        return None
+
+    def knows(self, replies: Sequence[int], chance: float) -> bool | None:
+        """Whether a reader knows a row, by its replies (RIGHT, WRONG, FAILED); None where failed
+        ones, or luck, leave that open.
+        """
+        needed = self.needed(chance)
+        right, failed = replies.count(RIGHT), replies.count(FAILED)
+        if needed is None or right < needed <= right + failed:
+            return None
+        return right >= needed
+
+
+def chance_of_row(row: TrainingRow) -> float:
+    """Return the probability that a guess is right."""
+    if row.options:
+        return 1 / len(row.options)
+    return 0.5 if row.kind == "yes/no" else 0.0
+
+
+@dataclass
+class ReaderScores:
+    """A reader's right replies less chance, summed by group and by buckets of videos.
+
+    `sums` [group -> (right, chance, replies) by bucket]; the group "" is the whole set.
+    """
+
+    sums: dict[str, NDArray[np.float64]] = field(default_factory=dict[str, NDArray[np.float64]])
+
+    def add(self, row: TrainingRow, right: float, chance: float, replies: int = 1) -> None:
+        """Add the replies to a row: the number of right ones, and that expected of a guesser."""
+        bucket = zlib.crc32(f"bucket {row.video}".encode()) % BUCKETS
+        for group in {"", row.question_type}:
+            sums = self.sums.get(group)
+            if sums is None:
+                if len(self.sums) > MAX_GROUPS:
+                    continue
+                sums = self.sums[group] = np.zeros((BUCKETS, 3))
+            sums[bucket] += (right, chance, replies)
+
+    def share(self, group: str = "") -> tuple[float, float] | None:
+        """Return the shares of right replies and of right guesses in a group; None without any."""
+        if group not in self.sums or not self.sums[group][:, 2].sum():
+            return None
+        right, chance, replies = self.sums[group].sum(axis=0)
+        return float(right / replies), float(chance / replies)
+
+    def beats_chance(self) -> frozenset[str]:
+        """Return the groups in which it is right more often than a guesser (t-test over buckets of
+        videos, adjusted by Holm).
+        """
+        names, tests = list[str](), list[tuple[float, float]]()
+        for name, sums in self.sums.items():
+            used = sums[sums[:, 2] > 0]
+            if not len(used):
+                continue
+            mean = used[:, 2].mean()
+            gap = stats.paired_difference(
+                used[:, 0] / mean, used[:, 1] / mean, list(range(len(used)))
+            )
+            names.append(name)
+            tests.append((gap.value, gap.p))
+        adjusted = stats.holm([p for _, p in tests])
+        return frozenset(
+            name
+            for name, (value, _), p in zip(names, tests, adjusted, strict=True)
+            if value > 0 and p <= ALARM_LEVEL
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowVerdict:
+    """`decided`: one of `DECIDED`. `known_by`: the readers that know the row. `reason`: why it is
+    left alone, or not decided.
+    """
+
+    decided: str
+    known_by: tuple[str, ...] = ()
+    reason: str = ""
+
+    def fate(self, rule: BlindRule) -> tuple[str, float]:
+        """Return what becomes of the row (keep, drop, mark, weigh), and its weight."""
+        if self.decided != "known":
+            return "keep", 1.0
+        return rule.then, {"drop": 0.0, "weigh": rule.weight, "mark": 1.0}[rule.then]
+
+
+def decide(
+    row: TrainingRow,
+    rule: BlindRule,
+    knows: Mapping[str, bool | None],
+    beating: Mapping[str, frozenset[str]],
+) -> RowVerdict:
+    """Return the verdict on a row. `knows`: by reader that was asked, what `BlindRule.knows` says.
+    `beating`: by reader, the groups in which it beats chance.
+    """
+    if row.left:
+        return RowVerdict(decided="left alone", reason=row.left)
+    if not knows:
+        return RowVerdict(decided="not decided", reason="no reader can guess at it")
+    known = tuple(
+        name for name, known in knows.items()
+        if known and beating.get(name, frozenset()) & {"", row.question_type}
+    )  # fmt: skip
+    if len(known) >= rule.readers:
+        return RowVerdict(decided="known", known_by=known)
+    if all(value is None for value in knows.values()):
+        return RowVerdict(
+            decided="not decided", reason="calls failed, or luck would pass too often"
+        )
+    return RowVerdict(decided="not known", known_by=known)
+
+
+Tally = dict[tuple[str, str, str, str, str], int]
+"""(source, type, kind, length, verdict or reason) -> rows."""
+
+
+def total(tallies: Iterable[Tally]) -> Tally:
+    """Return the sums of tallies."""
+    sums: Tally = {}
+    for tally in tallies:
+        for key, count in tally.items():
+            sums[key] = sums.get(key, 0) + count
+    return sums
+
+

@@ -9,8 +9,6 @@ clean.json and clean.txt. See docs/clean.md.
 
 from __future__ import annotations
 
-import asyncio
-import dataclasses
 import json
 import random
 import re
@@ -25,7 +23,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from actors.answer.battery import every_model
-from actors.answer.blind_rows import STAGE, AskPass, BlindReaders, OpenReaders, PartPass
+from actors.answer.blind_rows import STAGE, AskPass, BlindReaders, PartPass
 from actors.answer.llm import AnswerLlm
 from actors.calls.coordinator import Coordinator
 from actors.engine.local import LocalSession
@@ -39,7 +37,7 @@ from mustsee.clean.report import CleanForecast, extrapolate
 from mustsee.clean.rule import FAILED, BlindRule, ReaderScores, chance_of_row
 from mustsee.clean.table_parts import TablePart, join_pieces, plan_parts, read_part, table_files
 from mustsee.clean.work import CHAT, DROPPED, KEPT, ROWS, CleanWork, write_whole
-from mustsee.errors import BudgetSpent, MustseeError, UserError
+from mustsee.errors import UserError
 from mustsee.judge.judge import JudgeConfig
 from mustsee.run import outputs
 from mustsee.store import Store, digest, identity, is_local
@@ -87,9 +85,7 @@ class Clean:
         if not readers.answerers and not self.learned.on:
             raise UserError("there is no reader: set llm=openai llm.model=M, or learned.on=true")
         for answerer in readers.answerers:
-            trials.check(
-                answerer, self.run.budget_usd, endpoints=not self.run.rehearsal.free
-            )
+            trials.check(answerer, self.run.budget_usd, endpoints=not self.run.rehearsal.free)
         light = sum(f.stat().st_size for f in table_files(self.questions)) <= LIGHT_BYTES
         with self.run.open(RECIPE, light=light) as running:
             return CleanRun(self, readers, running, light=light)()
@@ -100,9 +96,7 @@ class Clean:
             raise UserError("answer= must be blind: clean shows the models the text alone")
         models = [m for m in every_model(self.answer.llm, self.also) if not isinstance(m, Offline)]
         answerers = tuple(replace(self.answer, llm=model) for model in models)
-        return BlindReaders(
-            answerers=answerers, of=self.rule.of, judge=self.judge, seed=self.seed
-        )
+        return BlindReaders(answerers=answerers, of=self.rule.of, judge=self.judge, seed=self.seed)
 
     @property
     def part_rows(self) -> int:
@@ -256,7 +250,8 @@ class CleanRun:
                     enable_true_multi_threading=concurrency > 1,
                 ),
             )
-            for batch in computed.iter_batches(batch_size=None, batch_format="numpy"):
+            batches: Any = computed.iter_batches(batch_size=None, batch_format="numpy")
+            for batch in batches:
                 done += int(batch["done"].sum())
 
     def forecast(self) -> CleanForecast:
@@ -276,7 +271,7 @@ class CleanRun:
                 guesses += [guessed[n] for n in chosen]
         models = self.readers.open(self.context())
         with show_step(f"asking about a sample of {len(rows)} rows"):
-            replies = asyncio.run(models.ask(rows))
+            replies = models.ask(rows)
         usd, given = [each.usd for each in replies], [each.given for each in replies]
         calls = sum(m.calls for m in models.models)
         scores = {name: ReaderScores() for name in work.names}

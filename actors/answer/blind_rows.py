@@ -9,7 +9,7 @@ import asyncio
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -93,6 +93,7 @@ class OpenReaders:
     readers: BlindReaders
     context: RunContext
     failed: Counter[str] = field(default_factory=Counter[str])
+    _starting: threading.Lock = field(default_factory=threading.Lock)
 
     @cached_property
     def models(self) -> list[MeteredLlm]:
@@ -103,8 +104,25 @@ class OpenReaders:
     def _judge(self) -> ConfiguredJudge:
         return ConfiguredJudge(self.readers.judge, self.context)
 
-    async def ask(self, rows: Sequence[TrainingRow]) -> list[RowReplies]:
-        """Ask every reader `of` times at each row, and grade the replies. Raises BudgetSpent."""
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        import uvloop
+
+        loop = uvloop.new_event_loop()
+        # A model's connection lives as long as its process, and aiohttp complains of that here.
+        loop.set_exception_handler(lambda loop, context: None)
+        threading.Thread(target=loop.run_forever, name=STAGE, daemon=True).start()
+        return loop
+
+    def ask(self, rows: Sequence[TrainingRow]) -> list[RowReplies]:
+        """Ask every reader `of` times at each row, and grade the replies. Any thread may call it.
+        Raises BudgetSpent.
+        """
+        with self._starting:
+            loop = self._loop
+        return asyncio.run_coroutine_threadsafe(self._ask(rows), loop).result()
+
+    async def _ask(self, rows: Sequence[TrainingRow]) -> list[RowReplies]:
         room = asyncio.Semaphore(ROWS_AT_ONCE)
 
         async def ask_row(row: TrainingRow) -> tuple[list[list[str | int]], float]:
@@ -156,7 +174,9 @@ class OpenReaders:
         return verdict.reply
 
     async def _graded(
-        self, rows: Sequence[TrainingRow], given: Sequence[tuple[Sequence[Sequence[str | int]], float]]
+        self,
+        rows: Sequence[TrainingRow],
+        given: Sequence[tuple[Sequence[Sequence[str | int]], float]],
     ) -> list[RowReplies]:
         results, doubtful = list[RowReplies](), dict[JudgeItem, list[tuple[list[int], int]]]()
         for row, (by_reader, usd) in zip(rows, given, strict=True):
@@ -211,15 +231,6 @@ class AskPass:
     def __init__(self, work: CleanWork, readers: BlindReaders, session: Session) -> None:
         self._clean, self._session = work, session
         self._readers = readers.open(session.context(STAGE))
-        self._starting = threading.Lock()
-
-    @cached_property
-    def _loop(self) -> asyncio.AbstractEventLoop:
-        import uvloop
-
-        loop = uvloop.new_event_loop()
-        threading.Thread(target=loop.run_forever, name=STAGE, daemon=True).start()
-        return loop
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         for part in batch["part"]:
@@ -230,7 +241,7 @@ class AskPass:
         """Ask at the rows of one part. Raises MustseeError, and tells the run why it ends."""
         try:
             rows = self._clean.rows(part)
-            replies = self.run(self._readers.ask(rows))
+            replies = self._readers.ask(rows)
         except MustseeError as error:
             self._session.abort(error)
             raise
@@ -241,9 +252,3 @@ class AskPass:
         table = pa.table({"replies": given}).replace_schema_metadata({"failed": "; ".join(failed)})
         pq.write_table(table, sink)
         write_whole(Path(self._clean.path("replies", part)), sink.getvalue().to_pybytes())
-
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine on the event loop of this worker, from any thread."""
-        with self._starting:
-            loop = self._loop
-        return asyncio.run_coroutine_threadsafe(work, loop).result()

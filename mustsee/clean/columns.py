@@ -123,8 +123,8 @@ def count_from(rows: Iterable[Mapping[str, Any]], columns: TrainingColumns) -> T
     from_one = sum(n == 0 or n > count for n, count in zip(numbers, counts, strict=True))
     if from_zero == from_one:
         raise UserError(
-            f"questions: the answers in {columns.answer!r} ({sorted(set(numbers))[:5]}) are numbers "
-            "of options counted from 0 or from 1: say which, as in 'table={first: 0}'"
+            f"questions: the answers in {columns.answer!r} ({sorted(set(numbers))[:5]}) are "
+            "numbers of options counted from 0 or from 1: say which, as in 'table={first: 0}'"
         )
     return replace(columns, first=int(from_one < from_zero))
 

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,7 @@ def _option_features(
     groups = _hashes(("all", f"type {row.question_type}", f"source {row.source}"))
     open_answer = not row.options
     for n, own in enumerate(of_options):
-        pairs = [f"{a} {b}" for a, b in zip(own, own[1:], strict=False)]
+        pairs = [f"{a} {b}" for a, b in pairwise(own)]
         hashed_words = _hashes((*dict.fromkeys(own), *pairs))
         of_option = _hashes(tuple(dict.fromkeys(terms(answers[n]))))[:OPTION_TERMS]
         crossed = (asked[:, None] * _PAIR ^ of_option[None, :]).ravel()

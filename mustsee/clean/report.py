@@ -92,7 +92,7 @@ def make_record(
     rows = sum(by_verdict.values())
     dropped = by_verdict["known"] if work.rule.then == "drop" else 0
     kinds = {key[2] for key in totals if key[2]}
-    graders = {kind: text for kind, text in GRADERS.items() if kind in kinds}
+    graders = {kind: text for kind, text in GRADERS.items() if kind in kinds and work.readers}
     if "open" in graders:
         graders["open"] = graders["open"].replace("the judge", f"the judge {judge}")
     return {
@@ -103,7 +103,7 @@ def make_record(
         "rule_keys": asdict(work.rule),
         "columns": asdict(work.columns),
         "verdicts": dict(by_verdict),
-        "left_alone": dict(left.most_common()),
+        "left_alone": {k: n for k, n in left.most_common() if n},
         "readers": [_reader(name, scores[name], known_by[name]) for name in work.names],
         "graded_by": graders,
         "by": {name: _groups(totals, place) for name, place in GROUPS.items()},
@@ -150,9 +150,7 @@ def lines(record: Mapping[str, Any]) -> list[str]:
     for kind, grader in record["graded_by"].items():
         text.append(f"  graded, {kind}: {grader}")
     text += _bill_lines(record)
-    text += [
-        f"  failed, {count}: {message}" for message, count in record["failed_calls"].items()
-    ]
+    text += [f"  failed, {count}: {message}" for message, count in record["failed_calls"].items()]
     for name, groups in record["by"].items():
         text += ["", f"{'by ' + name:<28}{'rows':>10}{'known':>10}{'':>7}{'not decided':>13}"]
         for group in groups[:MAX_LISTED]:

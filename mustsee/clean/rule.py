@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,5 +199,3 @@ def total(tallies: Iterable[Tally]) -> Tally:
         for key, count in tally.items():
             sums[key] = sums.get(key, 0) + count
     return sums
-
-

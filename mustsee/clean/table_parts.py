@@ -355,9 +355,7 @@ def _json_text(row: TableRow, columns: Mapping[str, Sequence[Any]], n: int) -> s
     return f"{row.text[:-1].rstrip()}, {json.dumps(added, ensure_ascii=False)[1:]}"
 
 
-def _csv_text(
-    row: TableRow, columns: Mapping[str, Sequence[Any]], n: int, suffix: str
-) -> str:
+def _csv_text(row: TableRow, columns: Mapping[str, Sequence[Any]], n: int, suffix: str) -> str:
     own = {k: v for k, v in row.values.items() if k != BEYOND and k not in columns}
     added = [_cell(values[n]) for values in columns.values()]
     text = row.text if row.text and not row.fault and len(own) == len(row.values) else None

@@ -70,8 +70,10 @@ class CleanWork:
 
     def rows(self, part: TablePart) -> list[TrainingRow]:
         """Return the rows of a part, as the pass "read" left them."""
-        table = pq.read_table(self.path("rows", part)).to_pylist()
-        return [TrainingRow(**{**row, "options": tuple(row["options"])}) for row in table]
+        table: list[dict[str, Any]] = pq.read_table(self.path("rows", part)).to_pylist()
+        for row in table:
+            row["options"] = tuple(row["options"])
+        return [TrainingRow(**row) for row in table]
 
     def read(self, part: TablePart) -> None:
         """Read a part's rows as questions."""
@@ -328,5 +330,3 @@ def write_whole(target: Path, content: bytes) -> None:
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     unfinished.write_bytes(content)
     unfinished.replace(target)
-
-

@@ -275,7 +275,7 @@ class FoldModels:
         return np.split(own, np.cumsum(features.counts)[:-1])
 
 
-def _matrix(features: Features) -> tuple[Any, NDArray[np.int64]]:
+def _matrix(features: Features) -> tuple[Any, NDArray[np.integer]]:
     """Return the features as a sparse matrix over the columns that occur, and these columns."""
     from scipy import sparse
 
@@ -285,7 +285,7 @@ def _matrix(features: Features) -> tuple[Any, NDArray[np.int64]]:
     return sparse.csr_matrix((values, places, features.edges), shape=shape), columns
 
 
-def _softmax(scores: Floats, counts: NDArray[np.int16]) -> Floats:
+def _softmax(scores: Floats, counts: NDArray[np.int16]) -> NDArray[Any]:
     """Return the softmax of each column within groups of `counts` rows."""
     starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)[:-1]])
     shifted = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), counts, axis=0))

@@ -176,7 +176,7 @@ def _peak_mb(pid: int) -> float:
 
 
 def _cpu_seconds(process: psutil.Process) -> float:
-    """Return the CPU seconds of a process and of all that it started (their parents count ended ones)."""
+    """Return the CPU seconds of a process and of all that it started; parents count ended ones."""
     seconds = 0.0
     try:
         for each in [process, *process.children(recursive=True)]:

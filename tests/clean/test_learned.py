@@ -1,0 +1,114 @@
+"""The hashed learned guess: what it finds, in folds by video, and that parts do not matter."""
+
+import random
+
+import numpy as np
+import pytest
+
+from mustsee.clean import learned
+from mustsee.clean.columns import TrainingRow
+from mustsee.clean.learned import CommonAnswers, LearnedGuesser, fit_folds, make_features
+
+
+def choices(count: int, *, shortcut: str, seed: int = 0) -> list[TrainingRow]:
+    """Return questions of four options: the answer is drawn, stands first, or has a word more."""
+    rng = random.Random(seed)
+    names = [f"thing{n}" for n in range(300)]
+    rows: list[TrainingRow] = []
+    for n in range(count):
+        options, right = rng.sample(names, 4), rng.randrange(4)
+        if shortcut == "position":
+            right = 0
+        if shortcut == "words":
+            options[right] += " indeed"
+        rows.append(
+            TrainingRow(
+                question_id=f"q{n}", video=f"v{n % 97}", source="s", question_type="",
+                question=f"What is {rng.choice(names)}?", options=tuple(options),
+                answer_index=right, answer=options[right], kind="choice",
+            )
+        )  # fmt: skip
+    return rows
+
+
+def known(rows: list[TrainingRow], size: int = 500) -> float:
+    """Return the share of rows that the learned guess knows."""
+    answers = CommonAnswers()
+    for row in rows:
+        if not row.options:
+            answers.add(row)
+    common, guesser = answers.by_group(), LearnedGuesser()
+    parts = [make_features(rows[n : n + size], common) for n in range(0, len(rows), size)]
+    count = learned.count_questions(parts)
+    models = fit_folds([lambda part=part: part for part in parts], count, guesser.rate, 0)
+    hits = 0
+    for part in parts:
+        for right, guess in zip(part.rights, models.guess(part), strict=True):
+            hits += right >= 0 and guesser.knows(float(guess[right]), len(guess))
+    return hits / len(rows)
+
+
+@pytest.mark.parametrize("shortcut", ["position", "words"])
+def test_planted_shortcuts_are_found(shortcut: str) -> None:
+    assert known(choices(2000, shortcut=shortcut)) >= 0.95
+
+
+def test_nothing_is_known_where_answers_are_drawn() -> None:
+    assert known(choices(2000, shortcut="none")) <= 0.03
+
+
+def test_an_open_answer_is_known_where_it_follows_from_the_question() -> None:
+    rows = [
+        TrainingRow(
+            question_id=f"q{n}", video=f"v{n % 61}", source="s", question_type="colour",
+            question=f"What colour has the {('grass', 'snow', 'coal', 'blood')[n % 4]} {n}?",
+            answer=("Green", "white.", "black", "Red")[n % 4], kind="open",
+        )
+        for n in range(800)
+    ]  # fmt: skip
+    assert known(rows) >= 0.95
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_rows_of_one_video_do_not_teach_each_other(apart: bool) -> None:
+    """The answer is a word that is right on its video only: unknown, unless the rows count as of
+    videos of their own (`apart`).
+    """
+    rng = random.Random(1)
+    rows: list[TrainingRow] = []
+    for n in range(2000):
+        own, right = n % 100, rng.randrange(4)
+        others = [k for k in range(100) if k != own]
+        options = [f"word{k:02}" for k in rng.sample(others, 4)]
+        options[right] = f"word{own:02}"
+        rows.append(
+            TrainingRow(
+                question_id=f"q{n}", video=f"v{n if apart else own}", source="s", question_type="",
+                question=f"Which of room{own:02}?", options=tuple(options), answer_index=right,
+                answer=options[right], kind="choice",
+            )
+        )  # fmt: skip
+    assert known(rows) >= 0.9 if apart else known(rows) <= 0.05
+
+
+def test_some_questions_taken_from_a_part_keep_their_features() -> None:
+    rows = choices(20, shortcut="none")
+    whole, some = make_features(rows, {}), np.array([3, 17, 4])
+    taken, alone = whole.take(some), make_features([rows[n] for n in some], {})
+    for name in ("folds", "counts", "rights", "edges", "places", "values"):
+        assert np.array_equal(getattr(taken, name), getattr(alone, name)), name
+    assert make_features([], {}).take(np.array([], int)).rows.shape == (0,)
+
+
+def test_rare_answers_are_forgotten_and_common_ones_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(learned, "MAX_COUNTED", 50)
+    answers = CommonAnswers()
+    for n in range(1000):
+        text = "yes" if n % 2 else f"rare {n}"
+        row = TrainingRow(question_id="", video=f"v{n}", source="", question_type="", answer=text,
+                          kind="open")  # fmt: skip
+        answers.add(row)
+    assert len(answers._counts) <= 51
+    assert answers.by_group()["open "][0] == ["yes"]

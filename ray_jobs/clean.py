@@ -77,6 +77,8 @@ class Clean:
     def __call__(self) -> int:
         if self.sample < 1:
             raise UserError(f"sample={self.sample!r}: at least 1")
+        if self.run.preview:
+            raise UserError(f"preview={self.run.preview}: clean makes no questions of videos")
         if not is_local(self.run.out):
             raise UserError(
                 f"out={self.run.out!r}: a local folder, or one that all nodes mount, is needed"
@@ -152,7 +154,7 @@ class CleanRun:
             self.ask()
         with show_step("comparing the readers with chance"):
             scores = work.scores(parts)
-        self.compute("writing the rows", work.write, "tally", ".json", afresh=True)
+        self.compute("writing the rows", work.write, "tally", ".json")
         return self.publish(scores, forecast)
 
     def models(self) -> Any:
@@ -167,7 +169,7 @@ class CleanRun:
                  table_files(job.questions)]  # fmt: skip
         settings = [
             VERSION, files, job.table, job.seed, job.part_rows, job.learned,
-            job.rule.of, [identity(a) for a in self.readers.answerers],
+            job.rule, [identity(a) for a in self.readers.answerers],
             identity(job.judge) if self.readers.answerers else None,
         ]  # fmt: skip
         key, place = digest(settings), self.folder / PLAN
@@ -205,12 +207,9 @@ class CleanRun:
 
     def compute(
         self, step: str, do: Callable[[TablePart], object], leaves: str, suffix: str = ".parquet",
-        *, afresh: bool = False,
     ) -> None:  # fmt: skip
-        """Run a pass over the parts that lack its file. `afresh`: over all, because the rule may be
-        another.
-        """
-        todo = [p for p in self.parts if afresh or not self.work.path(leaves, p, suffix).exists()]
+        """Run a pass over the parts that lack its file."""
+        todo = [p for p in self.parts if not self.work.path(leaves, p, suffix).exists()]
         if self.light:
             with show_step(step):
                 for part in todo:
@@ -320,6 +319,8 @@ class CleanRun:
                     FAILED in replies for given in self.work.replies(part) for replies in given
                 ):
                     place.unlink()
+                    for written in self.folder.glob("tally-*"):  # The verdicts may be others.
+                        written.unlink()
         todo = [p for p in self.parts if not self.work.path("replies", p).exists()]
         session: Session = self.running.session
         if self.light:

@@ -9,6 +9,7 @@ LLaVA, `messages`). Of a chat with several turns nothing is read.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -154,6 +155,16 @@ def read_question(
     """Return a row as a question. `own`: its id where no column has one. `source`: that of a table
     without a column for it. `fault`: why the row could not be read.
     """
+    try:
+        return _read_question(row, columns, own, source, fault)
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        left = f"a value has an unexpected type ({type(error).__name__})"
+        return TrainingRow(question_id=own, video=own, source=source, question_type="", left=left)
+
+
+def _read_question(
+    row: Mapping[str, Any], columns: TrainingColumns, own: str, source: str, fault: str
+) -> TrainingRow:
     cell = _text(row, columns.question_id)
     about: dict[str, Any] = {
         "question_id": cell or own,
@@ -328,6 +339,7 @@ def _video(value: Any) -> str:
 
 def _seconds(value: Any) -> float | None:
     try:
-        return float(value) if value not in (None, "") else None
+        seconds = float(value) if value not in (None, "") else math.nan
     except (TypeError, ValueError):
         return None
+    return seconds if math.isfinite(seconds) else None

@@ -8,7 +8,7 @@ set nor over the type of a question is not believed (docs/decisions/0020-lucky-g
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -68,7 +68,7 @@ class BlindRule:
             f"replies (more where a guesser would pass with over {self.luck:.0%})"
         )
 
-    def needed(self, chance: float) -> int | None:
+    def right_needed(self, chance: float) -> int | None:
         """Return the right replies that a row with this chance of a right guess needs; None where
         all of them would be luck too often.
         """
@@ -81,7 +81,7 @@ class BlindRule:
         """Whether a reader knows a row, by its replies (RIGHT, WRONG, FAILED); None where failed
         ones, or luck, leave that open.
         """
-        needed = self.needed(chance)
+        needed = self.right_needed(chance)
         right, failed = replies.count(RIGHT), replies.count(FAILED)
         if needed is None or right < needed <= right + failed:
             return None
@@ -190,12 +190,3 @@ def decide(
 
 Tally = dict[tuple[str, str, str, str, str], int]
 """(source, type, kind, length, verdict or reason) -> rows."""
-
-
-def total(tallies: Iterable[Tally]) -> Tally:
-    """Return the sums of tallies."""
-    sums: Tally = {}
-    for tally in tallies:
-        for key, count in tally.items():
-            sums[key] = sums.get(key, 0) + count
-    return sums

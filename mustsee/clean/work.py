@@ -139,14 +139,14 @@ class CleanWork:
             np.savez(sink, chance=chance, hit=hit, choices=choices)
             write_whole(self.path("learned", part, ".npz"), sink.getvalue())
 
-    def guesses(self, part: TablePart) -> list[LearnedGuess | None]:
+    def guesses(self, part: TablePart) -> list[RowGuess | None]:
         """Return the learned guess at each row of a part; None where it has none."""
         if not self.learned.on:
             return [None] * part.rows
         with np.load(self.path("learned", part, ".npz")) as arrays:
             chance, hit, choices = arrays["chance"], arrays["hit"], arrays["choices"]
         return [
-            LearnedGuess(chance=float(c), right=float(h), choices=int(n)) if n else None
+            RowGuess(chance=float(c), right=float(h), choices=int(n)) if n else None
             for c, h, n in zip(chance, hit, choices, strict=True)
         ]
 
@@ -185,7 +185,7 @@ class CleanWork:
         return {name: frozenset(groups) for name, groups in plain.items()}
 
     def verdict(
-        self, row: TrainingRow, guess: LearnedGuess | None, given: Sequence[Sequence[int]],
+        self, row: TrainingRow, guess: RowGuess | None, given: Sequence[Sequence[int]],
         beating: Mapping[str, frozenset[str]] | None = None,
     ) -> RowVerdict:  # fmt: skip
         """Return the verdict on a row. `beating`: by reader, where it beats chance; null: as the
@@ -247,7 +247,7 @@ class CleanWork:
     def _columns(
         self,
         rows: Sequence[TrainingRow],
-        guesses: Sequence[LearnedGuess | None],
+        guesses: Sequence[RowGuess | None],
         replies: Sequence[Sequence[Sequence[int]]],
         verdicts: Sequence[RowVerdict],
         fates: Sequence[tuple[str, float]],
@@ -280,7 +280,7 @@ class CleanWork:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnedGuess:
+class RowGuess:
     """`chance`: the probability that it gives the right answer among `choices`. `right`: 1 if that
     is its guess.
     """

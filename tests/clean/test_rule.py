@@ -18,9 +18,9 @@ def row(kind: str = "choice", answer: str = "x", **more: object) -> TrainingRow:
 
 def test_two_options_need_more_right_replies_than_four() -> None:
     rule = BlindRule()
-    assert [rule.needed(chance) for chance in (0.0, 0.2, 0.25, 1 / 3, 0.5)] == [2, 2, 2, 3, 3]
-    assert BlindRule(right=1, of=1).needed(0.5) is None
-    assert BlindRule(right=1, of=1, luck=0.5).needed(0.5) == 1
+    assert [rule.right_needed(chance) for chance in (0.0, 0.2, 0.25, 1 / 3, 0.5)] == [2, 2, 2, 3, 3]
+    assert BlindRule(right=1, of=1).right_needed(0.5) is None
+    assert BlindRule(right=1, of=1, luck=0.5).right_needed(0.5) == 1
 
 
 def test_failed_calls_leave_a_row_open_only_where_they_could_decide() -> None:

@@ -270,7 +270,10 @@ class CleanRun:
                 guesses += [guessed[n] for n in chosen]
         models = self.readers.open(self.context())
         with show_step(f"asking about a sample of {len(rows)} rows"):
-            replies = models.ask(rows)
+            try:
+                replies = models.ask(rows)
+            finally:
+                models.close()
         usd, given = [each.usd for each in replies], [each.given for each in replies]
         calls = sum(m.calls for m in models.models)
         scores = {name: ReaderScores() for name in work.names}

@@ -37,6 +37,7 @@ from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.records import Video
 
 STAGE = "answer"
+CLOSE_S = 10.0  # seconds in which connections end
 ROWS_AT_ONCE = 400  # rows whose calls wait at once in one part
 
 
@@ -121,6 +122,11 @@ class OpenReaders:
         with self._starting:
             loop = self._loop
         return asyncio.run_coroutine_threadsafe(self._ask(rows), loop).result()
+
+    def close(self) -> None:
+        """End what waits for the run's other processes, which end before this one."""
+        if "_loop" in self.__dict__:
+            asyncio.run_coroutine_threadsafe(_cancel_tasks(), self._loop).result(CLOSE_S)
 
     async def _ask(self, rows: Sequence[TrainingRow]) -> list[RowReplies]:
         room = asyncio.Semaphore(ROWS_AT_ONCE)
@@ -211,6 +217,15 @@ def _turn(row: TrainingRow, seed: int, number: int) -> int:
         return 0
     drawn = random.Random(f"{seed}/{row.question_id}/turns").sample(range(count), count)
     return drawn[number % count]
+
+
+async def _cancel_tasks() -> None:
+    """Cancel all other tasks of this event loop, and wait for their end."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=CLOSE_S / 2)
 
 
 class PartPass:

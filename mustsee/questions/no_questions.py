@@ -29,7 +29,5 @@ def no_questions_reason(video: Video, writer: str, reads: Collection[str], area:
         )
     need = f"the rules need {papers().get(area, Paper()).rules_need}"
     unheard = f"; {video.unheard}" if video.unheard and not video.lines else ""
-    if area == "neptune" and not video.lines and not video.texts:
-        return f"{need}: found none{unheard}"
     counted = f" ({counts})" if counts else ""
     return f"{need}: found too little to ask about{counted}{unheard}"

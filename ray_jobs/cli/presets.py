@@ -71,7 +71,9 @@ def _overrides(conf: Path, job: str, name: str, chosen: Mapping[str, str]) -> li
             f"{', '.join(jobs_of_preset(conf, name))}"
         )
     groups, keys = contents(conf, job)
-    choices = {g: c for g, c in choices_of(conf, name, job).items() if g in groups}
+    choices = {
+        g: c for g, c in choices_of(conf, name, job).items() if g.partition("@")[0] in groups
+    }
     others = {g for g, c in choices.items() if chosen.get(g, c) != c}
     values = _values(_read(preset_file(conf, name, job)))
     return [f"{group}={choice}" for group, choice in choices.items() if group not in chosen] + [

@@ -20,8 +20,8 @@ from actors.calls.endpoint import Endpoint
 from actors.calls.parameters import read
 from actors.calls.trial import is_local_address, refusal
 from actors.engine.stage import Stage
-from actors.llm.offline import Offline
-from actors.part import Checkable
+from actors.llm.offline import Offline, has_rules
+from actors.part import Checkable, models_of
 from mustsee.errors import UserError
 from mustsee.store import Store, writable
 
@@ -43,16 +43,33 @@ def walk_parts(part: Any) -> Iterator[Any]:
 def check(part: Any, budget_usd: float | None, *, endpoints: bool = True) -> None:
     """Check that a part and its models can work; raises UserError. Does not start Ray.
 
-    Keys must be set, models found, prices known where there is a budget, and local addresses must
-    answer. `endpoints`: False if no endpoint will be called.
+    Rules must know the prompts, keys must be set, models found, prices known where there is a
+    budget, and local addresses must answer. `endpoints`: False if no endpoint will be called.
     """
     for item in walk_parts(part):
         if isinstance(item, Endpoint) and not endpoints:
             continue
+        _check_rules(item)
         if isinstance(item, Checkable):
             item.check(budget_usd)
         if isinstance(item, Endpoint):
             _check_local_address(item)
+
+
+def _check_rules(part: Any) -> None:
+    """Raise UserError where only rules are to answer prompts of which they know none."""
+    if not hasattr(part, "prompt_names"):
+        return
+    models = models_of(part)
+    if not models or not all(isinstance(model, Offline) for model in models):
+        return
+    for name in part.prompt_names:
+        if not name.rpartition("/")[2].startswith("_") and not has_rules(name):
+            raise UserError(
+                f"the prompts of {name!r} are for a model, and llm=offline has no rules for them: "
+                "set llm=openai (its key in OPENAI_API_KEY), a preset such as +experiment=gemini, "
+                "or recorded replies (llm=replay llm.path=FILE)"
+            )
 
 
 def _check_local_address(endpoint: Endpoint) -> None:

@@ -38,7 +38,7 @@ def nodes() -> Iterator[Any]:
 @pytest.mark.parametrize(
     "job",
     [
-        "jobs/test_neptune_job.py",
+        "ray_jobs/test_neptune_job.py",
         "recipes/cinepile/test_job.py",
         "recipes/egoschema/test_job.py",
         "recipes/mlvu/test_job.py",

@@ -96,7 +96,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Usual:
     folder = tmp_path_factory.mktemp("usual")
     finish(
         folder / "rules", folder / "store", "llm=replay", f"llm.path={folder}/replies.jsonl",
-        "llm.record={_target_: tests.support.parts.RulesAsModel}",
+        "llm.record={_target_: actors.llm.scripted.ScriptedModel}",
     )  # fmt: skip
     reply = recorded_replies(f"{folder}/replies.jsonl")
     shutil.copytree(folder / "store", folder / "plain-store")

@@ -24,7 +24,7 @@ REPLIES = ROOT / "examples/replies/facts.jsonl"
 NEPTUNE = ROOT / "examples/replies/neptune.jsonl"
 STORY = ROOT / "examples/replies/story.jsonl"
 TRANSCRIPTS = ROOT / "examples/replies/transcripts.jsonl"
-# as RECORDED in the Makefile
+# as conf/experiment/recorded/neptune.yaml
 RECORDED = [
     "vet.filters.options=null",
     "hear@hear.engine=replay", f"hear.engine.path={TRANSCRIPTS}",
@@ -104,12 +104,11 @@ def test_recorded_replies_give_the_open_questions_of_the_story(tmp_path: Path) -
 def test_recorded_replies_give_the_questions_of_neptune(tmp_path: Path) -> None:
     skip_stale(NEPTUNE)
     videos, out = ROOT / "examples/videos/pancakes.mp4", tmp_path / "out"
-    captions = [
-        "caption=openai", "llm@caption.endpoint=replay", f"caption.endpoint.path={NEPTUNE}",
-        "~caption.endpoint.detail", "~caption.endpoint.max_connections",
+    given = [
+        f"videos={videos}", f"out={out}", "+experiment=recorded", f"llm.path={NEPTUNE}",
+        f"caption.endpoint.path={NEPTUNE}", f"hear.engine.path={TRANSCRIPTS}",
     ]  # fmt: skip
-    given = [f"videos={videos}", f"out={out}", "llm=replay", f"llm.path={NEPTUNE}", *RECORDED]
-    assert build(compose("neptune", [*given, *captions]))() == 0
+    assert build(compose("neptune", given))() == 0
     record = json.loads((out / "run.json").read_text())
     assert record["llm"]["failed"] == 0
     questions = pq.read_table(out / "questions.parquet").to_pylist()

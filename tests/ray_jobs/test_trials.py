@@ -20,7 +20,7 @@ from actors.part import Opened, RunContext
 from loopback.endpoint import Loopback
 from mustsee.errors import UserError
 from mustsee.store import Store, writable
-from ray_jobs.cli.launch import launch
+from ray_jobs.cli.launch import build, compose, launch
 from ray_jobs.runtime import trials
 from ray_jobs.runtime.cluster import connect_ray
 
@@ -112,6 +112,19 @@ def test_every_job_that_writes_is_tested() -> None:
         if "\nout:" in path.read_text() or "\n  - job\n" in path.read_text()
     }
     assert with_out - {"job", "doctor"} == set(JOBS)  # The doctor writes nothing.
+
+
+def test_a_recipe_that_only_a_model_can_follow_is_refused_without_one() -> None:
+    """The error is one line, and says what to set."""
+
+    def check_ask(*overrides: str) -> None:
+        trials.check(build(compose("neptune", ["videos=x", "out=y", *overrides])).ask, None)
+
+    with pytest.raises(UserError, match=r"llm=offline has no rules.*llm=openai.*llm=replay") as no:
+        check_ask()
+    assert "\n" not in str(no.value)
+    check_ask("ask=facts")
+    check_ask("+experiment=recorded", f"llm.path={ROOT}/examples/replies/neptune.jsonl")
 
 
 @pytest.mark.parametrize("place", ["/proc/mustsee", "/sys/mustsee", "/dev/null", "/dev/null/x"])

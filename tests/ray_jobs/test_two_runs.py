@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def start(out: Path, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "ray_jobs.neptune", "videos=examples/videos/seasons.webm"]
+    command = [sys.executable, "-m", "ray_jobs.make", "videos=examples/videos/seasons.webm"]
     return subprocess.Popen(
         [*command, f"out={out}", *more], cwd=ROOT, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -30,7 +30,7 @@ def test_a_second_run_of_an_output_folder_ends_or_waits(tmp_path: Path) -> None:
     output = second.communicate(timeout=120)[0]
     assert second.returncode == 2, output
     assert f"(process {first.pid} on " in output
-    assert "mustsee neptune videos=examples/videos/seasons.webm" in output
+    assert "mustsee make videos=examples/videos/seasons.webm" in output
     assert "joining" not in output  # It did not look for Ray.
     assert first.wait(timeout=300) == 0
     # Not run.json: the waiting run may have written its own before this process has ended.

@@ -243,7 +243,7 @@ class Silent:
 class Settings:
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("lines", "texts")
-    area: ClassVar[str] = "neptune"
+    area: ClassVar[str] = "egoschema"
     found: tuple[Question, ...] = field(default=())
 
 
@@ -260,9 +260,9 @@ SPOKEN = Video(
 @pytest.mark.parametrize(
     ("video", "model", "reason"),
     [
-        (Video(video_id="v", uri="v"), RULES, "need text on the screen or speech: found none"),
         (Video(video_id="v", uri="v", lines=(), unheard="no speech: music"), RULES,
-         "need text on the screen or speech: found none; no speech: music"),
+         "need narrations that name several things: found too little to ask about (lines of speech"
+         ": 0, texts on the screen: 0); no speech: music"),
         (SPOKEN, RULES, "too little to ask about (lines of speech: 1, texts on the screen: 1)"),
         (SPOKEN, MODEL, f"no usable question: {MODEL}, which was given lines of"),
     ],

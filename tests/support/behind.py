@@ -1,4 +1,6 @@
-"""The offline rules behind an endpoint: they answer from the messages that arrive there."""
+"""The offline rules, or the scripted model, behind an endpoint: they answer from the messages that
+arrive there.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from actors.calls.gateway import Gateway
 from actors.llm.offline import rules
 from actors.llm.openai import OpenAI
 from actors.llm.replay import hash_messages, hash_sent_forms
+from actors.llm.scripted import fill_reply
 from actors.part import LlmConfig, RunContext
 from loopback.replies import as_message
 from mustsee.calls.llm import Llm, Reply, Request
@@ -31,7 +34,7 @@ class Behind:
         arrived = tuple(map(as_message, payload["messages"]))
         request = self.requests[hash_messages(arrived, payload["seed"])]
         try:
-            return rules()[request.prompt](replace(request, messages=arrived))
+            return rules().get(request.prompt, fill_reply)(replace(request, messages=arrived))
         except BadRow:
             return "Who knows?"  # The rules cannot measure this question.
 

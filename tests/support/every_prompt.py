@@ -1,6 +1,6 @@
-"""Every prompt as a job asks it, on small videos, with the form that parses the reply; the offline
-rules reply. The prompts of a paper are asked by `tests/recipes/NAME/every_prompt.py`, all others
-here.
+"""Every prompt as a job asks it, on small videos, with the form that parses the reply. The offline
+rules reply, and the scripted model where there are none. The prompts of a paper are asked by
+`tests/recipes/NAME/every_prompt.py`, all others here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 from actors.caption.transformers import sentence
 from actors.judge.llm import word
-from actors.llm.offline import OfflineLlm
+from actors.llm.offline import OfflineLlm, has_rules
+from actors.llm.scripted import fill_reply
 from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
 from mustsee.calls.request_tally import RequestTally
 from mustsee.enrich.traces import Traces, add_trace
@@ -57,6 +58,7 @@ from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import VettingContext, ignore_count, vet
 from mustsee.verify.worth import WorthRules, check_conditions, rate_words
 from tests.support import verifier
+from tests.support.lines import as_lines
 from tests.support.neptune_video import SAID, sample_video
 
 OPTIONS = ("Eggs", "Flour", "Milk", "Honey", "Salt")
@@ -163,14 +165,19 @@ class RecordingAsker(Asker):
 
 @dataclass(frozen=True)
 class Rules:
-    """The offline rules, with other replies for some prompts."""
+    """The offline rules, or the scripted model in lines, with other replies for some prompts."""
 
     others: Mapping[str, str] = field(default_factory=dict[str, str])
     identity: str = "rules"
 
+    def open(self) -> Rules:
+        return self
+
     async def complete(self, request: Request) -> Reply:
         if request.prompt in self.others:
             return Reply(text=self.others[request.prompt], model="rules")
+        if not has_rules(request.prompt):
+            return Reply(text=as_lines(fill_reply(request)), model="scripted")
         return await OfflineLlm("rules").complete(request)
 
 

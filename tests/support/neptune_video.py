@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from actors.llm.scripted import fill_reply
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.offline import filters as offline_filters
 from mustsee.prompts import Prompts
-from mustsee.recipes.neptune.offline import rules as offline_neptune
 from mustsee.records import Caption, Line, ScreenText, Span, Video
+from tests.support.lines import as_lines
 
 SAID = (
     "Today we will make pancakes for the whole family.",
@@ -108,8 +109,10 @@ def near_questions(count: int) -> str:
 
 
 @dataclass(frozen=True)
-class Rules:
-    """The offline rules, with a test's own replies for some prompts; every request is kept."""
+class Replies:
+    """The scripted model, with rules that guess, and a test's own replies for some prompts; every
+    request is kept.
+    """
 
     others: Mapping[str, Callable[[Request], str]] = field(default_factory=dict)
     asked: list[Request] = field(default_factory=list)
@@ -117,9 +120,10 @@ class Rules:
 
     async def complete(self, request: Request) -> Reply:
         self.asked.append(request)
-        rules = {**offline_neptune.RULES, **offline_filters.RULES, **self.others}
-        return Reply(text=rules[request.prompt](request), model="rules")
+        replies = {**offline_filters.RULES, **self.others}
+        reply = replies.get(request.prompt, lambda r: as_lines(fill_reply(r)))
+        return Reply(text=reply(request), model="rules")
 
 
-def asker(llm: Rules) -> Asker:
+def asker(llm: Replies) -> Asker:
     return Asker(llm=llm, prompts=Prompts())

@@ -21,8 +21,7 @@ from typing import Any, ClassVar
 
 import av
 
-from actors.llm.offline import Offline
-from actors.part import Capabilities, ChunkedPart, Each, Opened, RunContext
+from actors.part import ChunkedPart, Each, Opened, RunContext
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
 from mustsee.records import Video
@@ -32,19 +31,6 @@ from mustsee.store import hardware
 def calls(folder: Path) -> Counter[str]:
     """Return how often each row was started."""
     return Counter(path.name.split(".")[0] for path in folder.iterdir())
-
-
-@dataclass(frozen=True)
-class RulesAsModel(Offline):
-    """The rules in the place of a model: a run sends them what it sends to one, so that their
-    recorded replies fit an endpoint.
-    """
-
-    capabilities: ClassVar[Capabilities] = Capabilities(images=True)
-
-    @property
-    def identity(self) -> str:
-        return f"model {super().identity}"
 
 
 @dataclass(frozen=True, kw_only=True)

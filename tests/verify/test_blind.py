@@ -23,7 +23,7 @@ from mustsee.verify.conditions.lines import excerpt
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.vetting import VettingContext, vet
 from ray_jobs.cli.launch import build, compose
-from tests.support.neptune_video import Rules, asker, sample_video
+from tests.support.neptune_video import Replies, asker, sample_video
 from tests.support.verifier import SCENE, ScriptedVerifier, Stills
 from tests.support.verifier import question as kite
 from tests.support.verifier import row as looked_at
@@ -65,7 +65,7 @@ def ranked(pick: Callable[[Request], str]) -> Callable[[Request], str]:
 
 
 def run_filters(
-    video: Video, llm: Rules, *filters: BlindGuess, seed: int = 0
+    video: Video, llm: Replies, *filters: BlindGuess, seed: int = 0
 ) -> tuple[Question, ...]:
     vetting = VettingContext(
         askers={"guesser": asker(llm)}, video_frames=VideoFrames(video), seed=seed
@@ -117,7 +117,7 @@ PICK = BlindGuess(name="blind", prompt="filters/pick", ranks=False, runs=1, min_
     ],
 )  # fmt: skip
 def test_egoschemas_form_is_one_letter(reply: str, right: bool, drop: str | None) -> None:
-    llm = Rules({"filters/pick": lambda r: reply})
+    llm = Replies({"filters/pick": lambda r: reply})
     (found,) = run_filters(row(question()), llm, replace(PICK, shuffle=False))
     assert ([v.correct for v in found.verdicts], found.drop) == ([right], drop)
     text = llm.asked[0].messages[-1].text
@@ -128,13 +128,13 @@ def test_egoschemas_form_is_one_letter(reply: str, right: bool, drop: str | None
 def test_a_reply_without_a_letter_is_not_a_vote_and_the_camera_wearer_c_is_not_a_letter() -> None:
     unread = ("It depends.", "A or B", "C and the man talk, I think, but who knows")
     for reply in unread:
-        llm = Rules({"filters/pick": lambda r, said=reply: said})
+        llm = Replies({"filters/pick": lambda r, said=reply: said})
         (found,) = run_filters(row(question()), llm, PICK)
         assert (found.drop, found.unverified_by) == (None, ("blind",))
 
 
 def test_questions_that_are_guessed_without_the_video_are_dropped() -> None:
-    llm = Rules({"filters/blind": ranked(lambda r: "Honey")})
+    llm = Replies({"filters/blind": ranked(lambda r: "Honey")})
     (found,) = run_filters(row(question()), llm, replace(BLIND, all_runs=True))
     assert found.drop == "blind: right in 3 of 3 runs"
     assert found.subsets == ("full",)
@@ -164,9 +164,9 @@ def test_runs_end_when_the_vote_is_decided_without_changing_it(
         return "I would rather not." if run is None else texts[run](request)
 
     whole = replace(BLIND, runs=len(said), min_failures=least, all_runs=True)
-    (every,) = run_filters(row(question()), Rules({"filters/blind": reply}), whole)
+    (every,) = run_filters(row(question()), Replies({"filters/blind": reply}), whole)
     (some,) = run_filters(
-        row(question()), Rules({"filters/blind": reply}), replace(whole, all_runs=False)
+        row(question()), Replies({"filters/blind": reply}), replace(whole, all_runs=False)
     )
     assert (some.drop is None, some.subsets) == (every.drop is None, every.subsets)
     assert some.verdicts == every.verdicts[: len(some.verdicts)]
@@ -180,7 +180,7 @@ def test_runs_end_when_the_vote_is_decided_without_changing_it(
     (3, 3, True),
 ])  # fmt: skip
 def test_min_failures_decides_what_is_kept(wrong: int, least: int, kept: bool) -> None:
-    llm = Rules({"filters/blind": ranked(lambda r: "Eggs" if r.seed < wrong else "Honey")})
+    llm = Replies({"filters/blind": ranked(lambda r: "Eggs" if r.seed < wrong else "Honey")})
     (found,) = run_filters(row(question()), llm, replace(BLIND, min_failures=least))
     assert (found.drop is None) == kept
     assert ("mma" in found.subsets) == kept
@@ -189,14 +189,14 @@ def test_min_failures_decides_what_is_kept(wrong: int, least: int, kept: bool) -
 
 
 def test_a_filter_that_only_marks_keeps_questions_out_of_the_subset() -> None:
-    llm = Rules({"filters/blind": ranked(lambda r: "Honey")})
+    llm = Replies({"filters/blind": ranked(lambda r: "Honey")})
     (found,) = run_filters(row(question()), llm, replace(BLIND, drops=False))
     assert (found.drop, found.subsets) == (None, ("full",))
 
 
 def test_later_filters_do_not_run_on_dropped_questions() -> None:
     answers = {name: ranked(lambda r: "Honey") for name in ("filters/blind", "filters/asr")}
-    llm = Rules(answers)
+    llm = Replies(answers)
     (found,) = run_filters(row(question()), llm, BLIND, ASR)
     assert found.drop is not None
     assert found.drop.startswith("blind:")
@@ -205,7 +205,7 @@ def test_later_filters_do_not_run_on_dropped_questions() -> None:
 
 
 def test_dropped_questions_and_those_without_an_answer_are_not_asked() -> None:
-    llm = Rules()
+    llm = Replies()
     given_ = (question(1, drop="check: x"), question(2, answer_index=None), question(3, options=()))
     assert run_filters(row(*given_), llm, BLIND) == given_
     assert llm.asked == []
@@ -213,7 +213,7 @@ def test_dropped_questions_and_those_without_an_answer_are_not_asked() -> None:
 
 @pytest.mark.parametrize("together", [1, 10])
 def test_a_video_without_a_transcript_is_not_guessed_a_second_time(together: int) -> None:
-    llm = Rules({"filters/blind": ranked(lambda r: "Eggs")})
+    llm = Replies({"filters/blind": ranked(lambda r: "Eggs")})
     filters = [replace(guess, together=together) for guess in (BLIND, ASR)]
     for lines in ((), None):
         (q,) = run_filters(replace(row(question()), lines=lines), llm, *filters)
@@ -222,7 +222,7 @@ def test_a_video_without_a_transcript_is_not_guessed_a_second_time(together: int
 
 
 def test_only_the_asr_filter_gets_the_transcript_and_no_filter_the_answer() -> None:
-    llm = Rules({n: ranked(lambda r: "Eggs") for n in ("filters/blind", "filters/asr")})
+    llm = Replies({n: ranked(lambda r: "Eggs") for n in ("filters/blind", "filters/asr")})
     run_filters(row(question()), llm, BLIND, ASR)
     for request in llm.asked:
         text = "\n".join(m.text for m in request.messages)
@@ -237,11 +237,11 @@ def test_an_unparseable_run_is_not_a_vote() -> None:
         return "I would rather not." if request.seed == 0 else ranked(lambda r: "Eggs")(request)
 
     whole = replace(BLIND, all_runs=True)
-    (found,) = run_filters(row(question()), Rules({"filters/blind": moody}), whole)
+    (found,) = run_filters(row(question()), Replies({"filters/blind": moody}), whole)
     assert [v.correct for v in found.verdicts] == [None, False, False]
     assert found.drop is None
     (found,) = run_filters(
-        row(question()), Rules({"filters/blind": moody}), replace(BLIND, min_failures=3)
+        row(question()), Replies({"filters/blind": moody}), replace(BLIND, min_failures=3)
     )
     assert (found.drop, found.unverified_by) == (None, ("blind",))
     assert "blind_passed" not in found.metrics
@@ -250,7 +250,7 @@ def test_an_unparseable_run_is_not_a_vote() -> None:
 
 def test_seeds_decide_the_order_of_options() -> None:
     def order_by(seed: int) -> list[str]:
-        llm = Rules({"filters/blind": ranked(lambda r: "Eggs")})
+        llm = Replies({"filters/blind": ranked(lambda r: "Eggs")})
         return [
             v.detail
             for q in run_filters(row(question()), llm, BLIND, seed=seed)
@@ -274,7 +274,7 @@ def test_runs_agree_if_they_name_the_same_option_whatever_its_letter() -> None:
     filter_ = replace(BLIND, all_runs=True, drops=False)
 
     def agreement_of(pick: Callable[[Request], str]) -> float | None:
-        llm = Rules({"filters/blind": pick})
+        llm = Replies({"filters/blind": pick})
         (found,) = run_filters(row(question()), llm, filter_)
         return found.metrics.get("blind_agreement")
 
@@ -286,7 +286,7 @@ def test_runs_agree_if_they_name_the_same_option_whatever_its_letter() -> None:
         agreement
         for n in range(9)
         for q in run_filters(row(question(n)),
-                             Rules({"filters/blind": lambda r: "* ANSWER: A > B > C > D > E"}),
+                             Replies({"filters/blind": lambda r: "* ANSWER: A > B > C > D > E"}),
                              filter_)
         if (agreement := q.metrics["blind_agreement"]) < 1
     }  # fmt: skip
@@ -300,7 +300,7 @@ ALONE = BlindGuess(
 
 
 def test_the_options_alone_are_guessed_without_the_question() -> None:
-    llm = Rules({"filters/options_alone": ranked(lambda r: "Honey")})
+    llm = Replies({"filters/options_alone": ranked(lambda r: "Honey")})
     (found,) = run_filters(row(question()), llm, ALONE)
     assert (found.metrics["options_passed"], found.drop, found.subsets) == (0, None, ("full",))
     (request,) = llm.asked
@@ -310,7 +310,7 @@ def test_the_options_alone_are_guessed_without_the_question() -> None:
     assert all(option in text for option in question().options)
     assert set(request.variables) == {"options"}
     (found,) = run_filters(
-        row(question()), Rules({"filters/options_alone": ranked(lambda r: "Eggs")}), ALONE
+        row(question()), Replies({"filters/options_alone": ranked(lambda r: "Eggs")}), ALONE
     )
     assert found.subsets == ("full", "mma")
 
@@ -319,7 +319,7 @@ def test_an_open_question_has_no_options_to_guess_from() -> None:
     async def judge(question: str, candidate: str, references: tuple[str, ...]) -> bool:
         return True
 
-    llm = Rules()
+    llm = Replies()
     vetting = VettingContext(
         askers={"guesser": asker(llm)}, video_frames=VideoFrames(row()), judge=judge
     )
@@ -329,7 +329,7 @@ def test_an_open_question_has_no_options_to_guess_from() -> None:
 
 
 def test_a_second_guesser_is_another_model() -> None:
-    models = {role: Rules({"filters/blind": ranked(lambda r, first=first: first)})
+    models = {role: Replies({"filters/blind": ranked(lambda r, first=first: first)})
               for role, first in (("guesser", "Eggs"), ("guesser_2", "Honey"))}  # fmt: skip
     one = replace(BLIND, runs=1, min_failures=1, drops=False)
     second = replace(one, name="blind_2", guesser="guesser_2")
@@ -346,7 +346,7 @@ def test_a_second_guesser_is_another_model() -> None:
 
 def test_guessing_right_by_chance_passes_as_often_as_it_should() -> None:
     """A guesser that always takes the first option shown: P(at least 2 of 3 wrong) = 0.896."""
-    llm = Rules({"filters/blind": lambda r: "* ANSWER: A > B > C > D > E"})
+    llm = Replies({"filters/blind": lambda r: "* ANSWER: A > B > C > D > E"})
     found = run_filters(row(*(question(n) for n in range(600))), llm, BLIND)
     assert 0.85 <= sum(q.drop is None for q in found) / 600 <= 0.94
 
@@ -480,7 +480,7 @@ def test_the_answer_is_found_in_every_order_of_the_options() -> None:
     for order in list(permutations(range(5)))[::17]:
         options = tuple(("Eggs", "Flour", "Milk", "Honey", "Salt")[i] for i in order)
         asked = question(options=options, answer_index=options.index("Honey"))
-        llm = Rules({"filters/blind": ranked(lambda r: "Honey")})
+        llm = Replies({"filters/blind": ranked(lambda r: "Honey")})
         (found,) = run_filters(row(asked), llm, BLIND)
         assert all(v.correct for v in found.verdicts)
 
@@ -507,7 +507,9 @@ def test_only_machine_transcripts_are_called_recognised(
         return "* ANSWER: A > B > C > D > E"
 
     run_filters(
-        replace(row(question()), transcribed_by=transcribed_by), Rules({"filters/asr": reply}), ASR
+        replace(row(question()), transcribed_by=transcribed_by),
+        Replies({"filters/asr": reply}),
+        ASR,
     )
     assert asked
     assert all(("recognised by a machine" in text) == recognised for text in asked)
@@ -521,7 +523,7 @@ def test_the_prompts_of_one_video_begin_alike() -> None:
         asked.append(request.messages[-1].text)
         return "* ANSWER: A > B > C > D > E"
 
-    run_filters(row(*(question(n) for n in range(4))), Rules({"filters/asr": reply}), ASR)
+    run_filters(row(*(question(n) for n in range(4))), Replies({"filters/asr": reply}), ASR)
     openings = {text.partition("A question on this video")[0] for text in asked}
     assert len(asked) >= 8
     assert len(openings) == 1
@@ -546,7 +548,7 @@ def test_questions_without_options_are_guessed_in_words(
         return candidate in references
 
     open_ended = question(options=(), answer_index=None, variants=("wild honey",))
-    video, llm = row(open_ended), Rules({"filters/guess_open": guess})
+    video, llm = row(open_ended), Replies({"filters/guess_open": guess})
     vetting = VettingContext(
         askers={"guesser": asker(llm)}, video_frames=VideoFrames(video), judge=judge
     )
@@ -571,7 +573,7 @@ def test_a_guess_in_words_gets_the_transcript() -> None:
 
     open_ended = question(options=(), answer_index=None)
     video = row(open_ended)
-    llm = Rules({"filters/guess_open": guess})
+    llm = Replies({"filters/guess_open": guess})
     vetting = VettingContext(
         askers={"guesser": asker(llm)}, video_frames=VideoFrames(video), judge=judge
     )

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 
 from mustsee.calls.llm import Request
-from mustsee.offline.evaluate import choice_letter
 
 _SMALL = frozenset(  # words that are not asked for
     """a an the his her their its in on at of to with from into for by and or is are was were be
@@ -57,13 +56,7 @@ def _absent(request: Request) -> str:
     return "\n".join(["SEEN: light and colours", *(f"SHOWN {n}: UNCLEAR" for n in numbers)])
 
 
-def evaluate_choice(request: Request) -> str:
-    """Return an option as MLVU's own prompt asks for it."""
-    return f"Best option: ({choice_letter(request)})"
-
-
 RULES: dict[str, Callable[[Request], str]] = {
     "mlvu/needle": _needle,
     "mlvu/absent": _absent,
-    "evaluate/mlvu": evaluate_choice,
 }

@@ -4,7 +4,5 @@ from mustsee.papers import Paper
 
 PAPER = Paper(
     layout="mustsee.recipes.neptune.layout",
-    rules="mustsee.recipes.neptune.offline.rules",
-    rules_need="text on the screen or speech",
     choice_prompt="evaluate/neptune",
 )

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mustsee.calls.llm import Asker, Message, is_rules
+from mustsee.calls.llm import Asker, Message
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow
 from mustsee.questions.drafts import Draft, clip_spans, reach
@@ -57,9 +57,8 @@ async def _drafts(
     """Return the questions with their evidence. If too few of them join distant spans, more of that
     kind take the place of the last others.
     """
-    target = max(settings.questions, part.words // settings.words_each)
-    if not is_rules(asker.llm.identity):
-        target = math.ceil(settings.spare * target)
+    wanted = max(settings.questions, part.words // settings.words_each)
+    target = math.ceil(settings.spare * wanted)
     min_gap = min(settings.apart_seconds, settings.apart_of_part * part.span.seconds)
     reaches = len(part.scenes) > 1 and min_gap >= MIN_GAP_S and part.kind == "story"
     joined = math.ceil(settings.apart_share * target) if reaches else 0

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from mustsee.calls.llm import Asker, is_rules
+from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.questions.drafts import Draft, LabelledField, check_spans, exact_spans
 from mustsee.questions.replies import (
@@ -29,7 +29,7 @@ from mustsee.questions.replies import (
     question_list,
 )
 from mustsee.recipes.neptune.ask import drop_repeated, record
-from mustsee.recipes.neptune.script import Scene, ScriptPart, units
+from mustsee.recipes.neptune.script import units
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.records import Provenance, Question, Span, Video
 from mustsee.replies.forms import Form, form
@@ -62,9 +62,8 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
     wanted = min(
         settings.most, max(settings.questions, int(extent.seconds // settings.seconds_each))
     )
-    target = wanted if is_rules(asker.llm.identity) else math.ceil(settings.spare * wanted)
+    target = math.ceil(settings.spare * wanted)
     min_gap = min(settings.apart_seconds, settings.apart_of_part * extent.seconds)
-    part = ScriptPart(scenes=(Scene(topic="", units=script),)) if script else None
     drafts = await asker.ask(
         settings.prompt,
         questions_form(extent, target, settings.decoys),
@@ -75,7 +74,6 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
         frames=planned.times,
         watched=planned.clips,
         script=script,
-        part=part,
         target=target,
         joined=math.ceil(settings.apart_share * target) if min_gap >= MIN_GAP_S else 0,
         apart=min_gap,

@@ -1,4 +1,6 @@
-"""The offline model has rules for the prompts of its commands, and refuses all other prompts."""
+"""The offline model has rules for the prompts of jobs that need no model, and refuses all other
+prompts.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,10 @@ from pathlib import Path
 import pytest
 
 import mustsee
-from actors.llm.offline import Offline, digest, revision, rules
+from actors.llm.offline import Offline, digest, has_rules, revision, rules
 from mustsee.calls.llm import Message, Request
 from mustsee.errors import BadRow, UserError
+from mustsee.papers import papers
 from mustsee.prompts import ROOT
 
 # Claims and open questions, the wording of composed ones, and a probe are asked of models alone.
@@ -29,9 +32,19 @@ MODELS_ONLY = {
 
 def test_every_prompt_has_a_rule_but_those_that_only_models_are_asked() -> None:
     # A file that begins with _ is included by others. A dry run counts with these rules.
-    files = {p.relative_to(ROOT).with_suffix("") for p in Path(ROOT).rglob("[!_]*.j2")}
-    assert set(rules()) == {str(p) for p in files} - MODELS_ONLY
-    assert {str(p) for p in files} > MODELS_ONLY
+    files = {str(p.relative_to(ROOT).with_suffix("")) for p in Path(ROOT).rglob("[!_]*.j2")}
+    without = {name for name, paper in papers().items() if paper.rules is None}
+    of_papers = {name for name in files if name.split("/")[0] in without}
+    assert set(rules()) == files - MODELS_ONLY - of_papers
+    assert files > MODELS_ONLY
+
+
+def test_a_folder_of_prompts_has_rules_if_one_of_its_prompts_has() -> None:
+    assert has_rules("facts")
+    assert has_rules("filters/blind")
+    assert not has_rules("facts/claims")
+    assert not has_rules("fact")
+    assert not has_rules("neptune")
 
 
 def test_a_prompt_without_a_rule_is_named() -> None:
@@ -48,10 +61,9 @@ def test_the_rules_are_part_of_the_identity() -> None:
 @pytest.mark.parametrize(
     ("module", "changes"),
     [
-        ("recipes/neptune/offline/rules.py", True),
+        ("recipes/mlvu/offline.py", True),
         ("text.py", True),
         ("questions/checks.py", True),
-        ("recipes/neptune/script.py", True),
         ("media/colours.py", True),  # by way of offline/looking.py
         ("judge/lexical.py", True),
         ("synth/make.py", False),

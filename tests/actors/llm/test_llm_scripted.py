@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from actors.llm.scripted import Scripted, fill_reply, quote
+from actors.llm.scripted import ScriptedModel, fill_reply, quote
 from mustsee.calls.llm import Message, Request
 from mustsee.papers import papers
 from mustsee.records import Line, Span
@@ -39,13 +39,12 @@ def test_a_reply_depends_on_the_request_alone() -> None:
     request = CALLS["filters/blind"].request()
     replies = {fill_reply(replace(request, seed=seed)) for seed in range(20)}
     assert len(replies) > 10
-    assert asyncio.run(Scripted().open().complete(request)).text == fill_reply(request)
+    assert asyncio.run(ScriptedModel().open().complete(request)).text == fill_reply(request)
 
 
 def test_a_question_quotes_the_request_with_the_times_of_its_rows() -> None:
     rows = "\n".join(f"[{line.start}-{line.end}]: {line.text}" for line in LINES)
-    found = list(quote(f"The words of a prompt are no quotation.\n<<<\n{rows}\n>>>"))
-    assert [(q.words, q.span) for q in found] == [
+    assert [(q.words, q.span) for q in quote(rows)] == [
         ("Then Anna breaks three eggs into the bowl", Span(3.0, 5.0)),
         ("The first pancake is black", Span(9.0, 12.0)),
     ]

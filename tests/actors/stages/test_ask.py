@@ -14,6 +14,7 @@ from actors.engine.hardware import Hardware
 from actors.engine.stage import Stage
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
+from actors.llm.scripted import ScriptedModel
 from actors.part import RunContext
 from actors.stages.ask import Ask
 from actors.stages.vet import Vet
@@ -27,7 +28,7 @@ from mustsee.verify.blind import BlindGuess
 from mustsee.verify.sight import Sight
 from tests.support.neptune_video import sample_video
 
-ASK = Ask(recipe=neptune, settings=NeptuneSettings(), llm=Offline())
+ASK = Ask(recipe=neptune, settings=NeptuneSettings(), llm=ScriptedModel())
 FILTERS = (
     BlindGuess(name="blind", prompt="filters/blind"),
     BlindGuess(name="asr", prompt="filters/asr", transcript=True),
@@ -134,7 +135,7 @@ def test_keyframes_are_read_only_where_a_writer_is_shown_them() -> None:
     assert "keyframes" in shown.reads
     off = replace(NeptuneSettings().sheets, most=0)
     for part in (
-        ASK,
+        replace(ASK, llm=Offline()),
         replace(ASK, llm=OpenAI(model="m", looks=False)),
         replace(ASK, llm=writer, settings=NeptuneSettings(sheets=off)),
         replace(ASK, llm=writer, settings=WholeSettings()),

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from actors.answer.llm import AnswerLlm
-from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
+from actors.llm.scripted import ScriptedModel
 from actors.part import RunContext
 from actors.stages.ask import Ask
 from actors.stages.vet import Vet
@@ -274,11 +274,11 @@ def annotated(video: Path) -> Video:
 def test_the_writer_behind_an_endpoint_sees_the_video_and_writes_the_same(
     video: Path, tmp_path: Path
 ) -> None:
-    """Rules that read the requests at the endpoint, against the same rules run here with frames:
-    both write from transcript and on-screen text, and so the same.
+    """The scripted model at the endpoint, against the same one run here with frames: both write
+    from transcript and on-screen text, and so the same.
     """
     settings = WholeSettings(see=Condition(fps=0.5, longest=96, transcript=True), spare=1.0)
-    plain = Ask(recipe=whole, settings=settings, llm=Offline())
+    plain = Ask(recipe=whole, settings=settings, llm=ScriptedModel())
     here = asyncio.run(plain.open(context(tmp_path / "here"))(annotated(video)))  # type: ignore[arg-type]
     behind = Behind()
     with Loopback(reply=behind.reply, payloads=[]) as server:

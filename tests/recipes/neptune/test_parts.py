@@ -18,17 +18,17 @@ from mustsee.recipes.neptune.examine import MAX_TOGETHER
 from mustsee.recipes.neptune.replies import Run, close_gaps, holes, topics
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, ScreenText, Span, Video, Word
-from tests.support.neptune_video import Rules, asker, sample_video
+from tests.support.neptune_video import Replies, asker, sample_video
 
 SETTINGS = NeptuneSettings(spare=1.0)
 Answer = Callable[[Request], str]
 
 
-def run(video: Video, llm: Rules, settings: NeptuneSettings = SETTINGS) -> Video:
+def run(video: Video, llm: Replies, settings: NeptuneSettings = SETTINGS) -> Video:
     return asyncio.run(neptune(video, asker(llm), settings))
 
 
-def named(llm: Rules, name: str) -> list[Request]:
+def named(llm: Replies, name: str) -> list[Request]:
     return [r for r in llm.asked if r.prompt == f"neptune/{name}"]
 
 
@@ -40,13 +40,13 @@ def framed(video: Video, shots: int) -> Video:
 
 
 def test_only_shots_with_several_frames_are_requested() -> None:
-    llm = Rules({"neptune/shots": lambda r: "SHOT 1: one sentence\nSHOT 2: another"})
+    llm = Replies({"neptune/shots": lambda r: "SHOT 1: one sentence\nSHOT 2: another"})
     run(framed(sample_video(), 2), llm)
     assert [len(r.variables["units"]) for r in named(llm, "shots")] == [2]
     script = named(llm, "topics")[0].messages[-1].text
     assert "SHOT 1 [0.0-10.0]: one sentence" in script
     assert "SHOT 3 [20.0-30.0]: The picture is mostly red" in script
-    llm = Rules()
+    llm = Replies()
     run(sample_video(), llm)
     assert not named(llm, "shots")
 
@@ -55,7 +55,7 @@ def test_a_missing_sentence_is_requested_alone() -> None:
     def forgetful(request: Request) -> str:
         return "SHOT 1: the first" if len(request.variables["units"]) > 1 else "SHOT 1: the second"
 
-    llm = Rules({"neptune/shots": forgetful})
+    llm = Replies({"neptune/shots": forgetful})
     run(framed(sample_video(), 2), llm)
     assert [len(r.variables["units"]) for r in named(llm, "shots")] == [2, 1]
     script = named(llm, "topics")[0].messages[-1].text
@@ -67,7 +67,7 @@ def test_the_first_caption_replaces_a_sentence_that_stays_missing() -> None:
     def stubborn(request: Request) -> str:
         return "SHOT 1: the first" if len(request.variables["units"]) > 1 else "No."
 
-    llm = Rules({"neptune/shots": stubborn})
+    llm = Replies({"neptune/shots": stubborn})
     assert run(framed(sample_video(), 2), llm).questions
     assert ": The picture is bright, mostly orange" in named(llm, "topics")[0].messages[-1].text
 
@@ -78,7 +78,7 @@ def test_missing_topics_are_requested_alone() -> None:
             return "SEGMENT 1: 1-2: eggs\nSEGMENT 2: 7-8: bread\nSEGMENT x: what?"
         return "CAST 1: Anna | a red apron | 2\nSEGMENT 1: 1-4: the pan"
 
-    llm = Rules({"neptune/topics": forgetful})
+    llm = Replies({"neptune/topics": forgetful})
     segments = run(sample_video(), llm).segments or ()
     assert [(s.start, s.end, s.topic) for s in segments] == [
         (0, 20, "eggs"),
@@ -93,7 +93,7 @@ def test_units_without_a_topic_join_the_topic_before() -> None:
     def half(request: Request) -> str:
         return "SEGMENT 1: 1-4: eggs" if request.variables["whole"] else "No."
 
-    segments = run(sample_video(), Rules({"neptune/topics": half})).segments or ()
+    segments = run(sample_video(), Replies({"neptune/topics": half})).segments or ()
     assert [(s.start, s.end) for s in segments] == [(0, 80)]
 
 
@@ -126,7 +126,7 @@ def test_a_recurring_person_has_one_name_in_all_prompts() -> None:
         count = len(request.variables["units"])
         return f"CAST 1: Anna | a woman in a red apron | 1\nSEGMENT 1: 1-{count}: eggs {count}"
 
-    llm = Rules({"neptune/topics": cast})
+    llm = Replies({"neptune/topics": cast})
     run(sample_video(repeat=3), llm, replace(SETTINGS, max_words=500))
     first, second, *_ = named(llm, "topics")
     assert "Anna" not in first.messages[-1].text
@@ -140,7 +140,7 @@ def test_the_prompt_for_decoys_begins_with_the_same_script() -> None:
     """So that an endpoint's prompt cache serves it: system text, opening and script are one
     prefix.
     """
-    llm = Rules()
+    llm = Replies()
     run(sample_video(repeat=4), llm)
     one, two = (
         "\n".join(m.text for m in named(llm, name)[0].messages) for name in ("questions", "decoys")
@@ -154,7 +154,7 @@ def test_the_prompt_for_decoys_begins_with_the_same_script() -> None:
 def test_a_question_is_quoted_with_its_evidence() -> None:
     """The quote has the times of the evidence, with captions, texts and lines of these alone."""
     others: dict[str, Answer] = {"neptune/questions": lambda r: asked(FAR), "neptune/decoys": wrong}
-    llm = Rules(others)
+    llm = Replies(others)
     run(sample_video(repeat=2), llm, replace(SETTINGS, questions=1))
     text = named(llm, "decoys")[0].messages[-1].text.split("Questions on it")[1].split(">>>")[0]
     assert "EVIDENCE: [12.0-18.0]; [140.0-144.0]" in text
@@ -174,7 +174,7 @@ def test_uncertain_words_are_marked() -> None:
     unsure = replace(unsure, words=(Word(11, 12, "mother", 0.3), Word(12, 13, "gave", 0.6)))
     unscored = replace(unscored, words=(Word(21, 22, "eggs", 0.0),))
     lines = (sure, unsure, unscored, *rest)
-    llm = Rules()
+    llm = Replies()
     run(replace(video, texts=(bad, *(video.texts or ())[1:]), lines=lines), llm)
     for name in ("topics", "questions"):
         text = named(llm, name)[0].messages[-1].text
@@ -189,7 +189,7 @@ def test_lasting_on_screen_texts_are_listed_once() -> None:
     video = sample_video()
     logo = [ScreenText(time=5.0, end=75.0, text="KITCHEN TV", score=0.97)]
     texts = tuple(sorted((*(video.texts or ()), *logo), key=lambda t: t.time))
-    llm = Rules()
+    llm = Replies()
     run(replace(video, texts=texts), llm)
     script = named(llm, "topics")[0].messages[-1].text
     assert script.count("KITCHEN TV") == 1
@@ -221,7 +221,7 @@ def order_of(number: int, answer: str) -> str:
 def test_code_makes_the_wrong_orders() -> None:
     """No decoys are requested for an order, and it has as many options as balance it."""
     reply = asked(NEAR) + "\n" + order_of(2, "An egg; a bowl; a pan; a lid")
-    llm = Rules({"neptune/questions": lambda r: reply, "neptune/decoys": wrong})
+    llm = Replies({"neptune/questions": lambda r: reply, "neptune/decoys": wrong})
     other, ordered = run(sample_video(), llm).questions or ()
     (request,) = named(llm, "decoys")
     assert [d.question for d in request.variables["drafts"]] == [other.question]
@@ -230,7 +230,7 @@ def test_code_makes_the_wrong_orders() -> None:
     assert ordered.answer == "An egg; a bowl; a pan; a lid"
     assert "A lid; a pan; a bowl; an egg" in ordered.options
     orders = order_of(1, "An egg; a bowl; a pan") + order_of(2, "An egg; a bowl; a pan; a lid")
-    llm = Rules({"neptune/questions": lambda r: orders})
+    llm = Replies({"neptune/questions": lambda r: orders})
     assert [len(q.options) for q in run(sample_video(), llm).questions or ()] == [6, 4]
     assert not named(llm, "decoys")
 
@@ -245,7 +245,7 @@ def test_decoys_of_two_parts_become_all_combinations() -> None:
         "QUESTION 1: (state changes) Which colours has the bowl?\nCORRECT ANSWER: red; blue\n"
         "EVIDENCE: 12.0-31.5"
     )
-    llm = Rules({"neptune/questions": lambda r: reply, "neptune/decoys": pairs})
+    llm = Replies({"neptune/questions": lambda r: reply, "neptune/decoys": pairs})
     (question,) = run(sample_video(), llm).questions or ()
     assert question.drop is None
     firsts, seconds = zip(*(option.split("; ") for option in question.options), strict=True)
@@ -256,7 +256,7 @@ def test_decoys_of_two_parts_become_all_combinations() -> None:
 def test_members_of_the_cast_keep_long_names() -> None:
     name = "the older man in a grey suit and round glasses"
     reply = f"CAST 1: {name} | a stick | 1-2\nSEGMENT 1: 1-8: eggs"
-    llm = Rules({"neptune/topics": lambda r: reply})
+    llm = Replies({"neptune/topics": lambda r: reply})
     run(sample_video(), llm)
     assert f"- {name}: a stick; shots 1-2\n" in named(llm, "questions")[0].messages[-1].text
 
@@ -267,7 +267,7 @@ def test_members_seen_by_an_earlier_reply_stay_in_shots_that_are_requested_again
             return "CAST 1: Anna | an apron | 1-4\nSEGMENT 1: 1-2: eggs\nSEGMENT 2: 7-8: bread"
         return "CAST 1: the pan | black | 2\nSEGMENT 1: 1-4: the pan"
 
-    llm = Rules({"neptune/topics": twice})
+    llm = Replies({"neptune/topics": twice})
     run(sample_video(), llm)
     text = named(llm, "questions")[0].messages[-1].text
     assert "- Anna: an apron; shots 1-4\n" in text
@@ -308,11 +308,11 @@ def test_only_a_story_must_join_its_moments(kind: str) -> None:
         count = len(request.variables["units"])
         return f"SEGMENT 1: 1-4: eggs\nSEGMENT 2: 5-{count}: bread\nKIND: {kind}"
 
-    rules: dict[str, Answer] = {
+    replies: dict[str, Answer] = {
         "neptune/topics": topics_of, "neptune/questions": lambda r: asked(NEAR),
         "neptune/decoys": wrong,
     }  # fmt: skip
-    llm = Rules(rules)
+    llm = Replies(replies)
     run(sample_video(repeat=2), llm)
     assert bool(named(llm, "further")) == (kind == "story")
     for name in ("questions", "decoys"):
@@ -323,7 +323,7 @@ def test_only_a_story_must_join_its_moments(kind: str) -> None:
 
 def test_a_compilation_gets_no_overview() -> None:
     for kind in ("story", "compilation"):
-        llm = Rules({"neptune/topics": lambda r, k=kind: f"SEGMENT 1: 1-9: eggs\nKIND: {k}"})
+        llm = Replies({"neptune/topics": lambda r, k=kind: f"SEGMENT 1: 1-9: eggs\nKIND: {k}"})
         run(sample_video(repeat=9), llm, replace(SETTINGS, max_words=500, questions=1))
         overviews = [r.variables["part"].overview for r in named(llm, "questions")]
         assert any(overviews) == (kind == "story")
@@ -332,13 +332,13 @@ def test_a_compilation_gets_no_overview() -> None:
 def test_further_questions_are_requested_with_the_reasons() -> None:
     two = {"neptune/topics": lambda r: "SEGMENT 1: 1-2: eggs\nSEGMENT 2: 3-16: the pan"}
     first = ("12.0-101.0", "12.0-18.0; 30.0-35.0", "30.0-35.0; 140.0-144.0", FAR)
-    rules: dict[str, Answer] = {
+    replies: dict[str, Answer] = {
         **two,
         "neptune/questions": lambda r: asked(*first),
         "neptune/further": lambda r: "NONE",
         "neptune/decoys": wrong,
     }
-    llm = Rules(rules)
+    llm = Replies(replies)
     settings = replace(SETTINGS, questions=4, apart_seconds=30.0)
     run(sample_video(repeat=2), llm, settings)
     (further,) = named(llm, "further")
@@ -352,27 +352,27 @@ def test_further_questions_are_requested_with_the_reasons() -> None:
 
 def test_a_dense_caption_ends_with_a_sentence_and_counts_the_words_cut() -> None:
     story = "Anna breaks three eggs. " * 30
-    llm = Rules({"neptune/dense": lambda r: story})
+    llm = Replies({"neptune/dense": lambda r: story})
     first, *_ = run(sample_video(repeat=2), llm, replace(SETTINGS, dense_words=50)).segments or ()
     assert "The limit is 50 words" in named(llm, "dense")[0].messages[-1].text
     assert len(first.dense_caption.split()) == 48
     assert first.dense_caption.endswith("eggs.")
     assert first.words_cut == 72
-    assert not any(s.words_cut for s in run(sample_video(), Rules()).segments or ())
-    llm = Rules({"neptune/dense": lambda r: "eggs and " * 26})
+    assert not any(s.words_cut for s in run(sample_video(), Replies()).segments or ())
+    llm = Replies({"neptune/dense": lambda r: "eggs and " * 26})
     first, *_ = run(sample_video(), llm, replace(SETTINGS, dense_words=50)).segments or ()
     assert first.words_cut == 2
 
 
 def test_a_dense_caption_is_shorter_than_its_scene() -> None:
-    llm = Rules({"neptune/topics": lambda r: f"SEGMENT 1: 1-{len(r.variables['units'])}: eggs"})
+    llm = Replies({"neptune/topics": lambda r: f"SEGMENT 1: 1-{len(r.variables['units'])}: eggs"})
     run(sample_video(), llm, replace(SETTINGS, dense_words=300))
     (request,) = named(llm, "dense")
     assert 80 < request.variables["most"] <= 0.5 * request.variables["scene"].words + 1 < 300
 
 
 def test_without_a_limit_of_words_a_dense_caption_has_half_of_its_script() -> None:
-    llm = Rules({"neptune/topics": lambda r: f"SEGMENT 1: 1-{len(r.variables['units'])}: eggs"})
+    llm = Replies({"neptune/topics": lambda r: f"SEGMENT 1: 1-{len(r.variables['units'])}: eggs"})
     run(sample_video(repeat=20), llm, replace(SETTINGS, dense_words=None, support_words=200))
     (request,) = named(llm, "dense")
     assert request.variables["most"] == math.ceil(0.5 * request.variables["scene"].words) > 300
@@ -381,7 +381,7 @@ def test_without_a_limit_of_words_a_dense_caption_has_half_of_its_script() -> No
 
 def test_the_paper_s_writer_is_told_of_mood_message_and_true_wrong_answers() -> None:
     for tweaks in (False, True):
-        llm = Rules()
+        llm = Replies()
         run(sample_video(), llm, replace(SETTINGS, tweaks=tweaks))
         writers = {named(llm, n)[0].messages[0].text for n in ("topics", "questions", "decoys")}
         assert len(writers) == 1  # an endpoint caches it
@@ -393,7 +393,7 @@ def test_the_paper_s_writer_is_told_of_mood_message_and_true_wrong_answers() -> 
 def test_prompts_have_plain_text() -> None:
     """A topic with an apostrophe, a dash and an umlaut is not escaped."""
     topic = "Anna's “Brötchen” – part one"
-    llm = Rules({"neptune/topics": lambda r: f"SEGMENT 1: 1-8: {topic}"})
+    llm = Replies({"neptune/topics": lambda r: f"SEGMENT 1: 1-8: {topic}"})
     run(sample_video(), llm, replace(SETTINGS, dense_words=300))
     for name in ("dense", "questions", "decoys"):
         assert topic in named(llm, name)[0].messages[-1].text
@@ -437,7 +437,7 @@ def test_too_few_distant_spans_lead_to_further_questions(
         "neptune/further": lambda r: then or "",
         "neptune/decoys": wrong,
     }
-    llm = Rules(others)
+    llm = Replies(others)
     questions = run(sample_video(repeat=2), llm, replace(SETTINGS, questions=4)).questions or ()
     assert [q.drop for q in questions] == [None] * total
     assert sum(q.metrics["apart_seconds"] >= 60 for q in questions) == reaching
@@ -454,16 +454,16 @@ def test_the_distance_of_spans_depends_on_the_length_of_the_video() -> None:
     """A quarter of 80 s is 20 s; that of 30 s is too little for two spans."""
     reply = asked("12.0-18.0; 40.0-44.0")
     two = {"neptune/topics": lambda r: "SEGMENT 1: 1-2: eggs\nSEGMENT 2: 3-9: the pan"}
-    rules = {**two, "neptune/questions": lambda r: reply, "neptune/decoys": wrong}
+    replies = {**two, "neptune/questions": lambda r: reply, "neptune/decoys": wrong}
     for video, gap in ((sample_video(), 20), (sample_video(shots=3), None)):
-        llm = Rules(rules)
+        llm = Replies(replies)
         assert run(video, llm).questions
         assert not named(llm, "further")
         text = named(llm, "questions")[0].messages[-1].text
         assert ("join moments" in text) == (f"{gap} seconds or more apart" in text) == bool(gap)
-    llm = Rules(
+    llm = Replies(
         {
-            **rules,
+            **replies,
             "neptune/questions": lambda r: asked("12-18; 30-44"),
             "neptune/further": lambda r: asked("12-18; 40-44", "12-18"),
         }
@@ -478,14 +478,14 @@ def test_a_question_without_decoys_is_dropped_alone() -> None:
         first, *_ = request.variables["drafts"]
         return wrong(replace(request, variables={"drafts": [first]}))
 
-    llm = Rules({"neptune/questions": lambda r: asked(*[NEAR] * 3), "neptune/decoys": forgetful})
+    llm = Replies({"neptune/questions": lambda r: asked(*[NEAR] * 3), "neptune/decoys": forgetful})
     questions = run(sample_video(), llm).questions or ()
     assert [len(r.variables["drafts"]) for r in named(llm, "decoys")] == [3, 2]
     assert [q.drop for q in questions] == [None, None, "check: 0 wrong answers, not 4"]
 
 
 def test_a_long_part_gets_more_questions() -> None:
-    llm = Rules()
+    llm = Replies()
     run(sample_video(repeat=20), llm, replace(SETTINGS, questions=3, words_each=200))
     target = named(llm, "questions")[0].variables["target"]
     assert target > 10

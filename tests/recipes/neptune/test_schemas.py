@@ -10,7 +10,6 @@ import pytest
 
 from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import Gateway
-from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.llm.replay import Replay
 from actors.part import LlmConfig, RunContext
@@ -26,6 +25,7 @@ from mustsee.store import Store
 from mustsee.verify.blind import BlindGuess
 from mustsee.verify.giveaways import Giveaways
 from mustsee.verify.repair import RepairRule
+from tests.support.every_prompt import Rules
 from tests.support.neptune_video import sample_video
 
 FILTERS = (
@@ -63,7 +63,7 @@ def ran(model: LlmConfig, folder: Path) -> tuple[Video, Counter[str], Coordinato
 def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Video, str]:
     folder = tmp_path_factory.mktemp("plain")
     path = str(folder / "replies.jsonl")
-    return ran(Replay(path=path, record=Offline()), folder)[0], path
+    return ran(Replay(path=path, record=Rules()), folder)[0], path
 
 
 @pytest.mark.parametrize("schemas", ["honoured", "refused", "ignored"])

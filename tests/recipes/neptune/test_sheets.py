@@ -14,7 +14,7 @@ from mustsee.media.frames import encode
 from mustsee.recipes.neptune.ask import NeptuneSettings
 from mustsee.records import Keyframe, Video
 from tests.recipes.neptune.test_parts import named, run
-from tests.support.neptune_video import Rules, near_questions, sample_video
+from tests.support.neptune_video import Replies, near_questions, sample_video
 
 SETTINGS = NeptuneSettings(sheets=SheetRules(most=2, cells=4, longest=320))
 
@@ -32,7 +32,7 @@ def looked_at(repeat: int = 1) -> Video:
 
 def test_all_prompts_of_a_part_begin_with_the_same_sheets() -> None:
     """So that an endpoint caches them; later turns of a chat do not send them again."""
-    llm = Rules({"neptune/questions": lambda request: near_questions(4)})
+    llm = Replies({"neptune/questions": lambda request: near_questions(4)})
     run(looked_at(), llm, SETTINGS)
     sent = [r for name in ("questions", "further", "decoys") for r in named(llm, name)]
     assert {r.prompt for r in sent} == {f"neptune/{x}" for x in ("questions", "further", "decoys")}
@@ -48,7 +48,7 @@ def test_all_prompts_of_a_part_begin_with_the_same_sheets() -> None:
 
 
 def test_the_frames_are_those_of_the_script() -> None:
-    llm = Rules()
+    llm = Replies()
     run(looked_at(), llm, SETTINGS)
     (request,) = named(llm, "questions")
     part = request.variables["part"]
@@ -58,7 +58,7 @@ def test_the_frames_are_those_of_the_script() -> None:
 
 
 def test_each_part_has_the_frames_of_its_own_span() -> None:
-    llm = Rules()
+    llm = Replies()
     run(looked_at(repeat=4), llm, replace(SETTINGS, max_words=500))
     parts = {r.variables["part"] for r in named(llm, "questions")}
     assert len(parts) > 2
@@ -75,7 +75,7 @@ def test_each_part_has_the_frames_of_its_own_span() -> None:
     ids=["no keyframes", "off"],
 )
 def test_without_sheets_none_are_named(video: Video, settings: NeptuneSettings) -> None:
-    llm = Rules()
+    llm = Replies()
     run(video, llm, settings)
     texts = [m.text for r in llm.asked for m in r.messages]
     assert not any("contact sheet" in text for text in texts)
@@ -83,7 +83,7 @@ def test_without_sheets_none_are_named(video: Video, settings: NeptuneSettings) 
 
 
 def test_without_dense_captions_the_script_stands_once_and_for_them() -> None:
-    llm = Rules()
+    llm = Replies()
     segments = run(sample_video(), llm).segments or ()
     assert not named(llm, "dense")
     (request,) = named(llm, "questions")
@@ -93,14 +93,14 @@ def test_without_dense_captions_the_script_stands_once_and_for_them() -> None:
     assert [s.dense_caption for s in segments] == [scene.sentences for scene in scenes]
     for scene in scenes:
         assert all(text.count(unit.caption) == 1 for unit in scene.units)
-    told = Rules()
+    told = Replies()
     run(sample_video(), told, NeptuneSettings(dense_words=50))
     (request,) = named(told, "questions")
     assert len(re.findall(r"\n  Story: \S", request.messages[-1].text)) == len(scenes)
 
 
 def test_an_overview_has_the_beginnings_of_the_sentences() -> None:
-    llm = Rules()
+    llm = Replies()
     run(sample_video(repeat=6), llm, NeptuneSettings(max_words=1000, questions=2))
     (overview,) = [r for r in named(llm, "questions") if r.variables["part"].overview]
     scenes = overview.variables["part"].scenes

@@ -47,14 +47,14 @@ class Says:
 
 
 def run(
-    video: Video, llm: Says | neptune_video.Rules, settings: WholeSettings = TEXT_ALONE,
+    video: Video, llm: Says | neptune_video.Replies, settings: WholeSettings = TEXT_ALONE,
     watch: VideoPreparer | None = None,
 ) -> Video:  # fmt: skip
     return asyncio.run(whole(video, Asker(llm=llm, prompts=Prompts(), watch=watch), settings))
 
 
-def test_rules_write_all_questions_of_a_video_in_one_call() -> None:
-    llm = neptune_video.Rules()
+def test_all_questions_of_a_video_are_written_in_one_call() -> None:
+    llm = neptune_video.Replies()
     result = run(neptune_video.sample_video(), llm)
     assert [r.prompt for r in llm.asked] == ["neptune/whole"]
     assert result.questions
@@ -65,11 +65,11 @@ def test_rules_write_all_questions_of_a_video_in_one_call() -> None:
         ordered = is_order(question.question, question.answer)
         assert len(question.options) == (len(items(question.answer)) if ordered else 5)
         assert all(0 <= s.start < s.end <= 80 for s in question.evidence)
-    assert run(neptune_video.sample_video(), neptune_video.Rules()) == result
+    assert run(neptune_video.sample_video(), neptune_video.Replies()) == result
 
 
 def test_transcript_and_on_screen_text_are_in_the_prompt_with_times() -> None:
-    llm = neptune_video.Rules()
+    llm = neptune_video.Replies()
     run(neptune_video.sample_video(), llm)
     text = llm.asked[0].messages[-1].text
     assert "[21.0-26.0]: First there are three eggs" in text

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mustsee.calls.llm import Request
-from mustsee.offline.evaluate import choice_letter
 from mustsee.recipes.cinepile.offline import scene, templates
-
-
-def evaluate_choice(request: Request) -> str:
-    """Return an option as CinePile's own prompt asks for it."""
-    return f"Answer: {choice_letter(request)}"
-
 
 RULES: dict[str, Callable[[Request], str]] = {
     "cinepile/pronouns": templates.pronouns,
@@ -21,5 +14,4 @@ RULES: dict[str, Callable[[Request], str]] = {
     "cinepile/questions": scene.questions,
     "cinepile/choose": scene.choose,
     "cinepile/fits": scene.fits,
-    "evaluate/cinepile": evaluate_choice,
 }

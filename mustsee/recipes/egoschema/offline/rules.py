@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise, permutations
 
 from mustsee.calls.llm import Request
-from mustsee.offline.evaluate import choice_letter
 from mustsee.questions.drafts import Draft
 from mustsee.recipes.egoschema.offline.narrated import (
     NarratedObject,
@@ -326,5 +325,4 @@ RULES: dict[str, Callable[[Request], str]] = {
     "egoschema/wrong": _wrong,
     "egoschema/one_shot": _one_shot,
     "egoschema/no_question": _no_question,
-    "evaluate/egoschema": choice_letter,
 }

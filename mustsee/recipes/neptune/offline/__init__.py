@@ -1,1 +1,0 @@
-"""Neptune's prompts answered by rules: `rules` is registered, the others make its questions."""

@@ -1,0 +1,28 @@
+"""Captions by measurement name only clear colours, with their place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mustsee.media.colours import clear_shares
+from mustsee.media.pixels import layout
+
+
+@pytest.mark.parametrize(("rgb", "name"), [
+    ((30, 60, 200), "blue"), ((20, 160, 40), "green"), ((225, 15, 25), "red"),
+    ((252, 252, 252), "white"), ((4, 4, 4), "black"),
+    ((70, 140, 150), None), ((128, 128, 128), None), ((205, 180, 160), None), ((90, 90, 70), None),
+])  # fmt: skip
+def test_only_clear_colours_have_a_name(rgb: tuple[int, int, int], name: str | None) -> None:
+    shares = clear_shares(np.full((9, 16, 3), rgb, np.uint8))
+    assert {c for c, share in shares.items() if share > 0.5} == ({name} if name else set())
+
+
+def test_captions_name_colours_with_their_place() -> None:
+    image = np.full((90, 160, 3), 120, np.uint8)
+    image[:40] = (30, 60, 200)
+    assert "blue at the top" in layout(image)
+    assert "all that is clearly blue in the upper half" in layout(image)
+    image[:10] = image[-10:] = 0
+    assert "black bars above and below" in layout(image)

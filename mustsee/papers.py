@@ -31,8 +31,8 @@ class Paper:
     # "module:function" that writes an audit's `clean/` from (questions, folder, videos, source);
     # null: the layout's `write`
     clean: str | None = None
-    # module of the offline rules: RULES maps the name of a prompt to its rule; null: the recipe
-    # needs a model
+    # module of the offline rules: RULES maps the name of a prompt to its rule; prompts without one
+    # need a model
     rules: str | None = None
     # what the rules need of a video to ask about it, for messages
     rules_need: str = "more than there is"

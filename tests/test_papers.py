@@ -43,12 +43,6 @@ def test_everything_that_a_paper_registers_exists(name: str) -> None:
         import_module(f"{room.__name__}.{module.name}")
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if papers()[name].rules])
-def test_a_paper_with_rules_has_one_for_each_of_its_prompts(name: str) -> None:
-    files = {f"{name}/{path.stem}" for path in Path(ROOT, name).glob("[!_]*.j2")}
-    assert set(papers()[name].load_rules()) == files
-
-
 def test_a_paper_may_register_nothing() -> None:
     paper = Paper()
     assert paper.load_rules() == {}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -88,7 +88,7 @@ class _Filler:
         if name == "correct_answer" and "enum" in schema:
             return LETTERS[n % 5]
         if "enum" in schema:
-            return schema["enum"][0] if name == "kind" else self.rng.choice(schema["enum"])
+            return self.choice(name, schema["enum"])
         return self.text(name, n)
 
     def items(self, name: str, schema: Mapping[str, Any], n: int) -> list[Any]:
@@ -101,16 +101,29 @@ class _Filler:
             lasts = (min(first + SEGMENT_SHOTS - 1, self.size) for first in firsts)
             runs = zip(firsts, lasts, strict=True)
             return [{"first": a, "last": b, "topic": self.answer(a).words} for a, b in runs]
+        if name == "fits":
+            return self.find_fitting(self.variables["scene"])
         if "enum" in schema:  # a ranking
             return self.rng.sample(schema["enum"], len(schema["enum"]))
         return [self.value(name, schema, k) for k in range(self.size)]
+
+    def choice(self, name: str, choices: Sequence[str]) -> str:
+        if name == "kind":
+            return choices[0]
+        fitting = self.find_fitting(self.variables.get("context") or "") if name == "answer" else []
+        return next((x for x in (*fitting, "NONE") if x in choices), self.rng.choice(choices))
+
+    def find_fitting(self, text: str) -> list[str]:
+        """Return the letters of the options that a text holds."""
+        options = zip(LETTERS, self.variables["options"], strict=False)
+        return [letter for letter, option in options if holds(text, option)]
 
     @property
     def size(self) -> int:
         """Number of items that the request asks for."""
         found = (self.variables[name] for name in SIZES if self.variables.get(name))
         size = next(found, 1)
-        return size if isinstance(size, int) else len(size)
+        return self.variables.get("each", 1) * (size if isinstance(size, int) else len(size))
 
     def text(self, name: str, n: int) -> str:
         if name == "question":
@@ -123,7 +136,8 @@ class _Filler:
         if name.startswith("wrong_answer_"):
             return self.write_wrong_answer(n, int(name.rpartition("_")[2]))
         if name == "template":
-            return self.variables["templates"][n]["name"]
+            templates = self.variables["templates"]
+            return templates[n % len(templates)]["name"]
         if name == "guess":
             letters = LETTERS[: len(self.variables["asked"][n]["options"])]
             return " > ".join(self.rng.sample(letters, len(letters)))

@@ -12,7 +12,7 @@ from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import AskOptions
 from mustsee.prompts import ROOT
 from mustsee.questions.no_questions import no_questions_reason
-from mustsee.recipes.cinepile.ask import CinePileSettings, ask
+from mustsee.recipes.cinepile.ask import QUESTIONS, SHORTLIST, CinePileSettings, ask
 from mustsee.recipes.cinepile.templates import Template, read_templates
 from mustsee.records import Video
 from mustsee.store import keyed_by
@@ -53,7 +53,7 @@ class AskScene(AskOptions):
 
     @property
     def prompt_names(self) -> tuple[str, ...]:
-        return ("cinepile",)
+        return (SHORTLIST, QUESTIONS)
 
     def open(self, run: RunContext) -> Opened:
         askers = {role: self.open_asker(llm, run) for role, llm in self.llms.items()}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.calls.llm import Request
-from mustsee.questions.checks import holds, is_order
+from mustsee.questions.checks import is_order
 from mustsee.questions.course import naturalness
 from mustsee.text import LETTERS, NUMBERS, TermVectors, terms, words
 
@@ -224,28 +224,8 @@ def _counted(question: str, option: str, lines: tuple[str, ...]) -> float:
 
 
 def repair(request: Request) -> str:
-    """Repair a guessed question on a described scene by harder decoys: lines of the answer's kind
-    that are similar to question and answer, varied by seed. Write NONE for any other fault.
-    """
-    variables = request.variables
-    if not variables["described"] or variables["fault"] != "guessed":
-        return "NONE"
-    current, question = variables["now"], variables["now"].question
-    lines = [(" ".join(x.text.split()), x.speaker) for x in variables["lines"] if x.text.strip()]
-    kinds_of_answer = [kind for text, kind in lines if holds(text, current.answer)]
-    pool = [
-        x for x, kind in lines if kind == (kinds_of_answer or [kind])[0] and x != current.answer
-    ]
-    likeness = TermVectors(pool).likeness(f"{question} {current.answer}") if pool else []
-    rng = random.Random(f"{request.seed}/repair")
-    order = sorted(range(len(pool)), key=lambda i: -likeness[i] - 0.3 * rng.random())
-    decoys: list[str] = []
-    for text in (*(pool[i] for i in order), *current.wrong):
-        clash = any(holds(a, text) or holds(text, a) for a in (current.answer, *decoys))
-        if not clash and not holds(question, text) and len(decoys) < len(current.wrong):
-            decoys.append(text)
-    listed = [f"WRONG ANSWER {n}: {text}" for n, text in enumerate(decoys, 1)]
-    return "\n".join((f"QUESTION 1: {question}", f"CORRECT ANSWER: {current.answer}", *listed))
+    """Write NONE: the rules rewrite no question."""
+    return "NONE"
 
 
 RULES: dict[str, Callable[[Request], str]] = {

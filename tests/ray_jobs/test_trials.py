@@ -117,12 +117,14 @@ def test_every_job_that_writes_is_tested() -> None:
 def test_a_recipe_that_only_a_model_can_follow_is_refused_without_one() -> None:
     """The error is one line, and says what to set."""
 
-    def check_ask(*overrides: str) -> None:
-        trials.check(build(compose("neptune", ["videos=x", "out=y", *overrides])).ask, None)
+    def check_ask(*overrides: str, job: str = "neptune") -> None:
+        trials.check(build(compose(job, ["videos=x", "out=y", *overrides])).ask, None)
 
-    with pytest.raises(UserError, match=r"llm=offline has no rules.*llm=openai.*llm=replay") as no:
-        check_ask()
-    assert "\n" not in str(no.value)
+    for given in ({"job": "neptune"}, {"job": "cinepile"}):
+        overrides = ["descriptions=x"] if given["job"] == "cinepile" else []
+        with pytest.raises(UserError, match=r"llm=offline has no rules.*llm=openai.*replay") as no:
+            check_ask(*overrides, **given)
+        assert "\n" not in str(no.value)
     check_ask("ask=facts")
     check_ask("+experiment=recorded", f"llm.path={ROOT}/examples/replies/neptune.jsonl")
 

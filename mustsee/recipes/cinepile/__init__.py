@@ -4,7 +4,6 @@ from mustsee.papers import Paper
 
 PAPER = Paper(
     layout="mustsee.recipes.cinepile.layout",
-    rules="mustsee.recipes.cinepile.offline.rules",
-    rules_need="described frames and dialogue",
+    rules="mustsee.recipes.cinepile.offline",
     choice_prompt="evaluate/cinepile",
 )

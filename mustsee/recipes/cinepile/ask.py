@@ -24,6 +24,7 @@ from mustsee.recipes.cinepile.templates import Template
 from mustsee.records import Provenance, Question, Span, Video
 from mustsee.replies.forms import Form, form, list_of, object_with, whole
 
+SHORTLIST, QUESTIONS = "cinepile/shortlist", "cinepile/questions"  # prompts
 TAGS = (
     "Each line has a tag, its start and end in seconds, and a text: <subtitle> is what somebody "
     "says, <visual descriptions> is what a narrator says of the picture."
@@ -102,7 +103,7 @@ async def _shortlisted(
         return templates
     count = min(settings.shortlist, len(templates))
     indices = await asker.ask(
-        "cinepile/shortlist",
+        SHORTLIST,
         shortlist(len(templates), count),
         seed=seed,
         scene=scene,
@@ -158,7 +159,7 @@ async def _questions(
 ) -> list[Question]:
     names = [t.name for t in templates]
     parsed = await asker.ask(
-        "cinepile/questions",
+        QUESTIONS,
         mcqs(or_none=kind == "perceptual", kinds=names),
         seed=seed,
         scene=scene,

@@ -14,11 +14,15 @@ import mustsee
 from actors.llm.offline import Offline, digest, has_rules, revision, rules
 from mustsee.calls.llm import Message, Request
 from mustsee.errors import BadRow, UserError
-from mustsee.papers import papers
 from mustsee.prompts import ROOT
 
-# Claims and open questions, the wording of composed ones, and a probe are asked of models alone.
+# Claims and open questions, the wording of composed ones, questions on scenes, and a probe are
+# asked of models alone, as is all of Neptune.
 MODELS_ONLY = {
+    f"neptune/{path.stem}" for path in Path(ROOT, "neptune").glob("[!_]*.j2")
+} | {
+    f"cinepile/{name}" for name in ("shortlist", "questions", "choose", "fits")
+} | {
     f"server_probe/{name}"
     for name in ("digits", "fruit", "images", "prefix", "times", "tones", "video", "word")
 } | {
@@ -33,9 +37,7 @@ MODELS_ONLY = {
 def test_every_prompt_has_a_rule_but_those_that_only_models_are_asked() -> None:
     # A file that begins with _ is included by others. A dry run counts with these rules.
     files = {str(p.relative_to(ROOT).with_suffix("")) for p in Path(ROOT).rglob("[!_]*.j2")}
-    without = {name for name, paper in papers().items() if paper.rules is None}
-    of_papers = {name for name in files if name.split("/")[0] in without}
-    assert set(rules()) == files - MODELS_ONLY - of_papers
+    assert set(rules()) == files - MODELS_ONLY
     assert files > MODELS_ONLY
 
 
@@ -61,7 +63,8 @@ def test_the_rules_are_part_of_the_identity() -> None:
 @pytest.mark.parametrize(
     ("module", "changes"),
     [
-        ("recipes/mlvu/offline.py", True),
+        ("recipes/cinepile/offline.py", True),
+        ("recipes/cinepile/question_lists.py", True),
         ("text.py", True),
         ("questions/checks.py", True),
         ("media/colours.py", True),  # by way of offline/looking.py

@@ -1,11 +1,11 @@
-"""CinePile's recipe on a scene, with the rules and with a failing endpoint."""
+"""CinePile's recipe on a scene, with the scripted model and with a failing endpoint."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from actors.llm.offline import OfflineLlm
+from actors.llm.scripted import ScriptedLlm
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import BadRow, Unparsed
 from mustsee.media.subtitles import read
@@ -31,8 +31,8 @@ def scene() -> SceneText:
     )  # fmt: skip
 
 
-def offline() -> Asker:
-    return Asker(llm=OfflineLlm("offline"), prompts=Prompts())
+def scripted() -> Asker:
+    return Asker(llm=ScriptedLlm(), prompts=Prompts())
 
 
 def own() -> tuple[Template, ...]:
@@ -47,7 +47,7 @@ def own() -> tuple[Template, ...]:
 
 def test_the_recipe_on_a_real_scene() -> None:
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
-    askers = {role: offline() for role in ("shortlister", "reasoning", "perceptual")}
+    askers = {role: scripted() for role in ("shortlister", "reasoning", "perceptual")}
     clip = asyncio.run(ask(video, askers, CinePileSettings(templates=own())))
     questions = clip.questions or ()
     assert 20 <= len(questions) <= 36
@@ -101,7 +101,7 @@ def test_each_role_has_its_model() -> None:
 
         async def complete(self, request: Request) -> Reply:
             prompts_of[self.role].add(request.variables.get("kind", request.prompt))
-            return await OfflineLlm("offline").complete(request)
+            return await ScriptedLlm().complete(request)
 
     askers = {role: Asker(llm=Named(role), prompts=Prompts()) for role in prompts_of}
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
@@ -127,10 +127,9 @@ def test_the_scene_text_is_tagged_and_timed() -> None:
 def test_the_filters_work_with_a_faulty_endpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rules' replies, recorded and served over HTTP with a tenth of the calls failing at first,
+    """Replies in lines, recorded and served over HTTP with a tenth of the calls failing at first,
     give the same questions with the same measures.
     """
-    from actors.llm.offline import Offline
     from actors.llm.openai import OpenAI
     from actors.llm.replay import Replay
     from actors.stages.cinepile import AskScene
@@ -141,6 +140,7 @@ def test_the_filters_work_with_a_faulty_endpoint(
     from mustsee.recipes.cinepile.refine import Refine
     from mustsee.verify.repair import RepairRule
     from tests.support.bench import Bench
+    from tests.support.every_prompt import Rules
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     path = str(tmp_path / "replies.jsonl")
@@ -160,7 +160,7 @@ def test_the_filters_work_with_a_faulty_endpoint(
         (vetted,) = bench.run(vet, *bench.run(part, video))
         return vetted.questions or ()
 
-    first = run(Replay(path=path, record=Offline()), "recorded")
+    first = run(Replay(path=path, record=Rules()), "recorded")
     faults = Faults(share=0.1, kinds=("500", "429", "empty"), most=1)
     served: dict[str, tuple[Question, ...]] = {}
     for schemas in ("ignored", "honoured"):
@@ -209,7 +209,7 @@ def test_the_default_templates_are_shortlisted_too() -> None:
             requests.append(request)
             if request.prompt == "cinepile/shortlist":
                 return Reply(text="TEMPLATES: 2, 3, 5, 7, 11", model="few")
-            return await OfflineLlm("offline").complete(request)
+            return await ScriptedLlm().complete(request)
 
     folder = Path(Prompts().root) / "cinepile"
     reasoning = tuple(read_templates(folder / "reasoning.md"))

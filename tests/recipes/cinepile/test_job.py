@@ -56,6 +56,7 @@ def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
         f"videos={tmp_path / 'clips.jsonl'}",
         f"descriptions={tmp_path / 'ad'}",
         f"out={out}",
+        "llm._target_=actors.llm.scripted.ScriptedModel",
     ]
     # A process of its own: Ray must not fork one in which JAX already runs.
     command = [sys.executable, "-m", "ray_jobs.cinepile", *arguments]
@@ -69,7 +70,7 @@ def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
     assert "below the threshold" in videos["radio"]["drop"]
     assert "no description of 'Unknown Video'" in videos["lost"]["drop"]
     kept = pq.read_table(next((out / "export/cinepile").glob("*.parquet")))
-    assert kept.num_rows >= 10
+    assert kept.num_rows >= 3  # of the scripted model, whose questions pass by luck
     assert kept["movie_name"][0].as_py() == "Elephants Dream"
     assert {str(x) for x in kept["visual_reliance"].to_pylist()} <= {"True", "False"}
     released = {

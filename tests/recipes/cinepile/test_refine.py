@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.llm.offline import OfflineLlm
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import BadRow, Transient
 from mustsee.prompts import Prompts
@@ -220,13 +219,6 @@ def test_the_writer_gets_the_scene_and_the_guessers_reasons() -> None:
     assert "Rationale:** so" in text
     assert "picked out without the video" in text
     assert asked.messages[-1].images == ()
-
-
-def test_the_rules_repair_questions_that_they_guess() -> None:
-    guessed = QUESTION.question.replace("?", " (the postman, tomorrow)?")
-    refined = run(OfflineLlm("offline"), question=replace(QUESTION, question=guessed))
-    assert refined.metrics["weak"] == 1.0
-    assert refined.metrics["rewrites"] >= 1
 
 
 @given(options=st.lists(st.text(), min_size=1, max_size=7), by=st.integers(0, 20))

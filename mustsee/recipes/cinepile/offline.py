@@ -1,9 +1,12 @@
-"""CinePile's template prompts answered by rules: a question's opening gives its kind."""
+"""CinePile's template prompts answered by rules: a question's opening gives its kind. Questions on
+scenes are for a model.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 
 from mustsee.calls.llm import Request
 from mustsee.recipes.cinepile.question_lists import names_in, neutral
@@ -81,3 +84,9 @@ def pronouns(request: Request) -> str:
     questions: tuple[str, ...] = tuple(request.variables["questions"])
     names = names_in(questions)
     return "\n".join(f"QUESTION {n}: {neutral(q, names)}" for n, q in enumerate(questions, 1))
+
+
+RULES: dict[str, Callable[[Request], str]] = {
+    "cinepile/pronouns": pronouns,
+    "cinepile/templates": templates,
+}

@@ -1,1 +1,0 @@
-"""CinePile's prompts answered by rules: `rules` is registered, the others hold them."""

@@ -128,7 +128,8 @@ class CleanRun:
         self.plan()
         work, parts = self.work, self.parts
         print(
-            f"{sum(p.rows for p in parts):,} rows in {len(parts)} parts; {work.rule.sentence}",
+            f"{sum(p.rows for p in parts):,} rows in parts of {self.job.part_rows:,}; "
+            f"{work.rule.sentence}",
             flush=True,
         )
         self.compute("reading the rows", work.read, "rows")

@@ -65,7 +65,7 @@ class OpenAICaptioner:
     frames: int = 1
     """Keyframes in one request; several cost fewer tokens and describe less."""
     wearer: bool = False
-    """Of a video filmed with a camera worn on the body: say what its wearer, C, does, as the
+    """Whether the captions say what the wearer of a camera, C, does in a first-person video, as the
     narrations of Ego4D that EgoSchema asks about."""
     title: bool = False
     """Show the model the video's title."""

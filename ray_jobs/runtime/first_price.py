@@ -24,7 +24,7 @@ READERS = 8  # headers that are read at once
 
 def first_price(job: str, rows: pa.Table, parts: Sequence[Any]) -> str:
     """Return a line on what a run would cost; empty for a job whose videos were not counted, and
-    where no model is asked. `parts`: of its stages.
+    where no model is asked. `parts`: that ask the questions.
     """
     endpoints = list(asked_endpoints(parts).values())
     if count_work(job, ()) is None or not endpoints or not rows.num_rows:

@@ -297,8 +297,9 @@ class RunningJob:
         if self.run.preview:
             return self._preview([stage for p in self._prepare_workers() for stage in p])
         if self.run.rehearsal.dry_run:
-            parts = [step.part for step in self._steps if isinstance(step, Stage)]
-            if line := first_price(self.recipe, self._input, parts):
+            # The other stages make few calls, some of them to models that cost ten times as much.
+            asking = [s.part for s in self._steps if isinstance(s, Stage) and s.name == "ask"]
+            if line := first_price(self.recipe, self._input, asking):
                 print(line, flush=True)
             return self._forecast([[stage.name for stage in p] for p in self._prepare_workers()])
         self._stream_rows(stages)

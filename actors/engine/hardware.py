@@ -53,9 +53,11 @@ class Hardware:
 
     def one_row_per_worker(self, cores: float) -> Hardware:
         """Return these resources with `concurrency` turned into further workers, at most one for
-        each of the `cores`: rows that compute in one worker only wait for each other.
+        each of the `cores`: rows that compute in one worker only wait for each other. A pool of
+        TPU workers keeps its size.
         """
-        most = max(self.max_workers, min(self.max_workers * self.concurrency, int(cores)))
+        rows = self.max_workers * (1 if self.tpus else self.concurrency)
+        most = max(self.max_workers, min(rows, int(cores)))
         workers = self.workers if most == self.max_workers else {"min": self.least, "max": most}
         return replace(self, workers=workers, concurrency=1)
 

@@ -36,6 +36,12 @@ def test_rows_of_local_models_get_one_worker_per_core(hard: Hardware, cores: int
     )
 
 
+def test_a_pool_of_tpu_workers_keeps_its_size() -> None:
+    single = Hardware(workers=2, tpus=4, concurrency=64).one_row_per_worker(112)
+    assert (single.least, single.max_workers, single.concurrency) == (2, 2, 1)
+    single.check("cluster.stages.grade")
+
+
 @given(st.lists(kinds, min_size=1, max_size=4))
 def test_shared_workers_have_the_greater_of_each_resource(asked: list[Hardware]) -> None:
     shared = functools.reduce(Hardware.merged_with, asked)

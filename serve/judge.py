@@ -44,7 +44,7 @@ class JudgeServeSettings(BaseModel):
     `no_auth`: "loopback" serves without keys, to callers on this machine only.
     `seconds`: longest time of a request. One that is expected to take more than half of it is
     refused at once (429); one that takes longer is given up (503).
-    `cpus`, `gpus`, `tpus`: what a replica asks of the cluster; a chip holds the whole model.
+    `cpus`, `gpus`, `tpus`: what a replica asks of the cluster; chips share GEM's weights.
     `arrival`: seconds in which a body must be complete (408). It does not count as waiting before.
     `waiting`: requests at once. With several keys, no key may use more than it leaves free.
     `budget`: tokens in one batch. `drain`: seconds in which a stopping replica may finish.

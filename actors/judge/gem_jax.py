@@ -2,7 +2,8 @@
 
 It makes one forward pass of the whole prompt. Prompts are padded to one of a few lengths and
 batches to one of a few sizes, so that few programs are compiled, all before the first request
-(`warm`). A batch is split over the devices of a host, each of which has the whole model.
+(`warm`). The devices of a host share the weights, so that chips too small for the model hold it
+together.
 """
 
 from __future__ import annotations
@@ -57,7 +58,6 @@ class GemJaxEngine:
         import jax
         import jax.numpy as jnp
         from flax import nnx
-        from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
         from mustsee.nn import programs
         from mustsee.nn.gemma import Gemma, read_config
@@ -72,18 +72,14 @@ class GemJaxEngine:
         programs.keep()
         self.tokens = GemTokens(config.path)
         self.attention, self.limit = metadata.attention, config.limit
-        model = Gemma.load(config.path, dtype=jnp.dtype(dtype))
-        devices = jax.local_devices()
-        mesh = Mesh(np.array(devices), ("data",))
-        self._split = NamedSharding(mesh, PartitionSpec("data"))
-        graph, state = nnx.split(model)
-        state = jax.device_put(state, NamedSharding(mesh, PartitionSpec()))
+        graph, self.state = nnx.split(
+            Gemma.load(config.path, dtype=jnp.dtype(dtype), devices=jax.local_devices())
+        )
         self._lengths = sorted({*(n for n in config.lengths if n < self.limit), self.limit})
-        self._batches = sorted({-(-size // len(devices)) * len(devices) for size in config.batches})
+        self._batches = sorted({*config.batches})
         self._budget = config.budget
-        labels = jnp.asarray(self.tokens.labels)
-        run = jax.jit(partial(_read, graph, prefix=self.attention == "prefix"))
-        self._run = lambda ids, real: run(state, labels, ids, real)
+        self._labels = np.asarray(self.tokens.labels, np.int32)
+        self._run = jax.jit(partial(_read, graph, prefix=self.attention == "prefix"))
         self.identity = Identity(
             engine="gem_jax",
             weights=weights_hash(config.path),
@@ -137,15 +133,13 @@ class GemJaxEngine:
     def _pass(
         self, prompts: Sequence[tuple[int, ...]], size: int, length: int
     ) -> list[ForwardPass]:
-        import jax
-
         ids = np.full((size, length), self.tokens.pad, np.int32)
         real = np.zeros((size, length), bool)
         real[:, 0] = True  # so that no row of the softmax is empty
         for row, tokens in enumerate(prompts):
             ids[row, : len(tokens)] = tokens
             real[row, : len(tokens)] = True
-        output = self._run(jax.device_put(ids, self._split), jax.device_put(real, self._split))
+        output = self._run(self.state, self._labels, ids, real)
         pairs = np.asarray(output)[: len(prompts)].tolist()
         return [ForwardPass(difference, min(1.0, mass)) for difference, mass in pairs]
 

@@ -56,7 +56,7 @@ class Served:
     gpus: float = hardware(0.0)
     """GPUs of each of them."""
     tpus: int = hardware(0)
-    """TPU chips of each of them."""
+    """TPU chips of each of them, which share the weights of `gem_jax`."""
 
     def __post_init__(self) -> None:
         if self.connections < 1 or self.replicas < 1:

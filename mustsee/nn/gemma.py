@@ -9,7 +9,7 @@ that one layer's program is compiled, however many layers there are.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mustsee.errors import UserError
 from mustsee.nn import weights
@@ -32,6 +33,12 @@ _MATRICES = {
     "gate": "mlp.gate_proj",
     "up": "mlp.up_proj",
     "down": "mlp.down_proj",
+}
+# The axis along which devices share a matrix: its columns, then the rows of the one that follows.
+_SHARED_AXIS = {
+    "embedding": 0,
+    **dict.fromkeys(("query", "key", "value", "gate", "up"), 2),
+    **dict.fromkeys(("out", "down"), 1),
 }
 _NORMS = {"attend_in": "input_layernorm", "mlp_in": "post_attention_layernorm"}
 _NORMS_2 = {
@@ -161,37 +168,70 @@ def attention_masks(
     return AttentionMasks((causal | in_prefix) & is_valid, ((causal & near) | in_prefix) & is_valid)
 
 
+def shared_axis(shape: GemmaShape, name: str, sizes: Sequence[int], devices: int) -> int | None:
+    """Return the axis along which `devices` share the weight `name` of these `sizes`; null: each
+    has all of it, as with norms, and where its heads, columns, rows or words do not divide evenly.
+    """
+    axis = _SHARED_AXIS.get(name)
+    queries, keys = shape.heads, shape.kv_heads
+    heads = {"query": queries, "out": queries, "key": keys, "value": keys}
+    divides = axis is not None and heads.get(name, sizes[axis]) % devices == 0
+    return axis if divides else None
+
+
 class Gemma(nnx.Module):
-    """A Gemma decoder, made by `load`. The layers' weights are stacked: `[layers, in, out]`."""
+    """A Gemma decoder, made by `load`. The layers' weights are stacked: `[layers, in, out]`.
 
-    def __init__(self, shape: GemmaShape, tensors: Mapping[str, Any], dtype: Any) -> None:
+    `devices` share them (null: the first local one); no device ever holds more than its part.
+    """
+
+    def __init__(
+        self,
+        shape: GemmaShape,
+        tensors: Mapping[str, Any],
+        dtype: Any,
+        devices: Sequence[Any] | None = None,
+    ) -> None:
         self.shape = shape
+        mesh = Mesh(np.array(devices or jax.local_devices()[:1]), ("model",))
 
-        def matrix(name: str) -> nnx.Param[jax.Array]:
-            arrays = [tensors[f"layers.{i}.{name}.weight"].T for i in range(shape.layers)]
-            return nnx.Param(jnp.asarray(np.stack(arrays), dtype))
+        def place(name: str, array: Any, dtype: Any) -> nnx.Param[jax.Array]:
+            axis = shared_axis(shape, name, array.shape, mesh.size)
+            spec = PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, "model")
+            return nnx.Param(jax.device_put(array.astype(dtype), NamedSharding(mesh, spec)))
 
-        def scale(name: str) -> nnx.Param[jax.Array]:
-            arrays = [tensors[f"layers.{i}.{name}.weight"] for i in range(shape.layers)]
-            return nnx.Param(jnp.asarray(np.stack(arrays), jnp.float32))
+        def matrix(name: str, long: str) -> nnx.Param[jax.Array]:
+            arrays = [tensors[f"layers.{i}.{long}.weight"].T for i in range(shape.layers)]
+            return place(name, np.stack(arrays), dtype)
+
+        def scale(name: str, long: str) -> nnx.Param[jax.Array]:
+            arrays = [tensors[f"layers.{i}.{long}.weight"] for i in range(shape.layers)]
+            return place(name, np.stack(arrays), jnp.float32)
 
         try:
-            self.embedding = nnx.Param(jnp.asarray(tensors["embed_tokens.weight"], dtype))
-            self.final = nnx.Param(jnp.asarray(tensors["norm.weight"], jnp.float32))
+            self.embedding = place("embedding", tensors["embed_tokens.weight"], dtype)
+            self.final = place("final", tensors["norm.weight"], jnp.float32)
             self.layers = nnx.Dict(
-                {short: matrix(long) for short, long in _MATRICES.items()}
-                | {short: scale(long) for short, long in _KINDS[shape.kind].items()}
+                {name: matrix(name, long) for name, long in _MATRICES.items()}
+                | {name: scale(name, long) for name, long in _KINDS[shape.kind].items()}
             )
         except KeyError as error:
             raise UserError(f"the weights lack {error}: not a Gemma decoder") from error
 
     @classmethod
-    def load(cls, path_or_id: str, *, revision: str | None = None, dtype: Any = None) -> Gemma:
+    def load(
+        cls,
+        path_or_id: str,
+        *,
+        revision: str | None = None,
+        dtype: Any = None,
+        devices: Sequence[Any] | None = None,
+    ) -> Gemma:
         """Return a checkpoint by folder or Hugging Face id in the cache. Raises UserError."""
         folder = weights.find(path_or_id, revision)
         config = read_config(folder)
         tensors = {n.removeprefix("model."): t for n, t in weights.tensors(folder)}
-        return cls(GemmaShape.of(config), tensors, dtype or jnp.float32)
+        return cls(GemmaShape.of(config), tensors, dtype or jnp.float32, devices)
 
     def embed(self, tokens: jax.Array) -> jax.Array:
         """Return the vectors `[batch, length, width]` of token ids `[batch, length]`."""

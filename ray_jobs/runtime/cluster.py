@@ -293,7 +293,8 @@ def check_stages(stages: Sequence[Stage]) -> None:
         if not stage.hardware.gpus and not stage.hardware.tpus and _wants_accelerator(stage.part):
             print(
                 f"stage {stage.name!r}: its judge runs on CPUs; cluster.stages.{stage.name}.gpus=1 "
-                "gives it a GPU, and judge=serve asks one that is served (docs/judge.md)",
+                "gives it a GPU, tpus=4 gives judge=gem_jax four TPU chips, and judge=serve asks "
+                "one that is served (docs/judge.md)",
                 file=sys.stderr,
             )
     parts = [(s.name, s.part) for s in stages if isinstance(s.part, NamesModels)]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +78,50 @@ def test_a_record_of_the_other_engine_is_refused(tmp_path: Path) -> None:
         scores(dataclasses.replace(config, dtype="int8"))
     with pytest.raises(UserError, match="no checkpoint"):
         scores(dataclasses.replace(config, path=str(tmp_path / "nothing")))
+
+
+SHARED = """
+import json, sys
+import jax
+from flax import nnx
+from tests.judge.test_gem_jax import TRIPLES
+from actors.judge.gem_jax import GemJax
+
+engine = GemJax(path=sys.argv[1], lengths=(128,), batches=(1, 4)).open()
+read = engine.score([engine.prepare(one) for one in TRIPLES])
+bytes_of = {
+    path[-1]: [[shard.data.nbytes for shard in leaf[...].addressable_shards], leaf[...].nbytes]
+    for path, leaf in nnx.to_flat_state(engine.state)
+}
+print(json.dumps({
+    "devices": jax.device_count(), "bytes": bytes_of,
+    "read": [[one.logit_diff, one.label_mass] for one in read],
+}))
+"""
+
+
+@pytest.mark.parametrize("devices", [2, 4])
+def test_devices_share_the_weights_and_read_as_one_does(devices: int, tmp_path: Path) -> None:
+    """Four devices have the keys and values of two heads whole, and share the other matrices."""
+    folder = gemma(tmp_path, "2 prefix")
+    flags = f"--xla_force_host_platform_device_count={devices}"
+    done = subprocess.run(
+        [sys.executable, "-c", SHARED, str(folder)],
+        env={**os.environ, "XLA_FLAGS": flags, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["devices"] == devices
+    alone = scores(GemJax(path=str(folder), lengths=(128,), batches=(1, 4)))
+    for (difference, mass), one in zip(found["read"], alone, strict=True):
+        assert difference == pytest.approx(one.logit_diff, abs=1e-4)
+        assert mass == pytest.approx(one.label_mass, abs=1e-4)
+    shared = {"query", "out", "gate", "up", "down"} | ({"key", "value"} if devices == 2 else set())
+    for name, (shards, whole) in found["bytes"].items():
+        if name in shared:
+            assert shards == [whole // devices] * devices
+        elif name != "embedding":
+            assert shards == [whole] * devices
+    each = [sum(sizes[i] for sizes, _ in found["bytes"].values()) for i in range(devices)]
+    assert max(each) < sum(whole for _, whole in found["bytes"].values())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.nn.gemma import Gemma, GemmaShape, attention_masks
+from mustsee.nn.gemma import Gemma, GemmaShape, attention_masks, shared_axis
 from tests.support import tiny_gemma
 
 pytestmark = pytest.mark.slow
@@ -56,6 +56,27 @@ def test_logits_equal_those_of_transformers(kind: str, tmp_path: Path) -> None:
     expected = transformers_logits(folder, ids)
     assert expected.std() > 0.1
     np.testing.assert_allclose(logits(folder, ids), expected, atol=1e-4)
+
+
+def test_devices_share_large_matrices_by_whole_heads_where_they_divide() -> None:
+    shape = GemmaShape.of({
+        "model_type": "gemma2", "hidden_size": 3584, "num_attention_heads": 16,
+        "num_key_value_heads": 8, "num_hidden_layers": 42, "vocab_size": 256000,
+    })  # fmt: skip
+    sizes = {
+        "embedding": (256000, 3584), "query": (42, 3584, 4096), "key": (42, 3584, 2048),
+        "value": (42, 3584, 2048), "out": (42, 4096, 3584), "gate": (42, 3584, 14336),
+        "up": (42, 3584, 14336), "down": (42, 14336, 3584), "mlp_in": (42, 3584), "final": (3584,),
+    }  # fmt: skip
+
+    def axes(devices: int) -> dict[str, int | None]:
+        return {name: shared_axis(shape, name, size, devices) for name, size in sizes.items()}
+
+    columns, rows = dict.fromkeys(("query", "key", "value", "gate", "up"), 2), {"out": 1, "down": 1}
+    norms = dict.fromkeys(("mlp_in", "final"))
+    assert axes(4) == axes(8) == {"embedding": 0, **columns, **rows, **norms}
+    assert axes(16) == {"embedding": 0, **columns, **rows, **norms, "key": None, "value": None}
+    assert set(axes(3).values()) == {None}
 
 
 def test_old_and_new_configurations_give_the_same_shape() -> None:

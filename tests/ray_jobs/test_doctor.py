@@ -155,6 +155,21 @@ def test_embeddings_and_alignment_are_placed_on_accelerators_beside_the_others()
     assert [stages_of("tpu")[name].get("TPU") for name in used[1:]] == [4, 1, 1]
 
 
+def test_a_judge_on_tpu_chips_is_one_worker_that_has_them_all() -> None:
+    cluster = build(compose("doctor", ["cluster=tpu", "cluster.stages.grade.tpus=4"])).cluster
+    cluster = dataclasses.replace(cluster, autoscales=False)
+
+    def grade(chips: float) -> DoctorCheck:
+        checks = doctor.placement(cluster, [{"CPU": 8.0, "TPU": chips}])
+        return next(check for check in checks if check.what == "stage grade")
+
+    assert (grade(4).mark, grade(4).detail) == ("ok", "1 x 1 CPU, 4 TPU")
+    assert (grade(1).mark, grade(1).detail) == (
+        "missing",
+        "1 x 1 CPU, 4 TPU; there are 8 CPU, 1 TPU",
+    )
+
+
 @pytest.mark.slow
 def test_ray_places_a_worker_of_each_stage_on_the_accelerators_that_it_has() -> None:
     import ray

@@ -13,7 +13,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import cycle, islice, permutations
 
 from mustsee.judge.data import LabelledPair
 from mustsee.judge.judge import JudgeItem, Score
@@ -23,6 +23,7 @@ FILLER = (
     "The scene is set in an ordinary place and filmed without interruption.",
     "As the video goes on, the viewer can follow what is happening.",
 )
+FILLER_LENGTHS = (1, 2, 4, 8)  # times the answer's own
 REFUSALS = (
     "This information is not present in the provided frames.",
     "I'm sorry, but I cannot tell from the video.",
@@ -133,7 +134,7 @@ def _from_right(pair: LabelledPair, rng: random.Random) -> list[BiasCase]:
     swapped = replace(pair, references=(pair.candidate,))
     cases = [
         _case("the reference itself", pair, reference, True),
-        _case("right answer with filler", pair, f"{pair.candidate} {' '.join(FILLER)}", True),
+        *_padded(pair),
         _case("refusal", pair, rng.choice(REFUSALS), False),
         _case("swapped (no verdict expected)", swapped, reference, None),
     ]
@@ -144,6 +145,23 @@ def _from_right(pair: LabelledPair, rng: random.Random) -> list[BiasCase]:
         if changed != pair.candidate:
             cases.append(_case("another number", pair, changed, False))
     return cases
+
+
+def _padded(pair: LabelledPair) -> list[BiasCase]:
+    """Return a right pair with filler of each length behind the answer.
+
+    It stays right: people call answers right however much they add, though GEM's prompt (Neptune,
+    D.3) does not want "excessive superfluous information".
+    """
+    words = len(pair.candidate.split())
+    filler = " ".join(FILLER).split()
+    return [
+        _case(
+            f"right answer with {times} times its length of filler",
+            pair, f"{pair.candidate} {' '.join(islice(cycle(filler), times * words))}", True,
+        )
+        for times in FILLER_LENGTHS
+    ]  # fmt: skip
 
 
 def _lists() -> list[BiasCase]:

@@ -185,6 +185,17 @@ def test_training_lowers_the_loss_and_adapts_the_upper_layers_only() -> None:
     assert losses[-1] < losses[0] / 2
 
 
+def test_filler_of_each_length_stands_behind_a_right_answer() -> None:
+    pair = LabelledPair(
+        question="who", candidate="Jane Austen", references=("Austen",), label=True, group="who"
+    )
+    padded = {c.kind: c for c in judge_bias.probe([pair]) if "of filler" in c.kind}
+    lengths = [len(c.item.candidate.split()) for c in padded.values()]
+    assert lengths == [2 + 2 * times for times in judge_bias.FILLER_LENGTHS]
+    assert all(c.expected for c in padded.values())
+    assert all(c.item.candidate.startswith("Jane Austen ") for c in padded.values())
+
+
 def test_the_bias_report_names_the_paper_s_weakness() -> None:
     """Word overlap ignores the order, and says so."""
     from actors.judge.lexical import Lexical

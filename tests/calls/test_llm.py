@@ -27,7 +27,7 @@ from mustsee.schemas import dump, load
 from mustsee.store import Store
 from tests.support.tiny_gemma import checkpoint
 
-NAME = "cinepile/choose"
+NAME = "filters/blind"
 
 
 def request(question: str, *, seed: int = 0) -> Request:

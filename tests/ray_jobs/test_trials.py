@@ -72,6 +72,7 @@ JOBS = {
     "evaluate": [f"questions={VIDEO}"],
     "audit": [f"questions={VIDEO}"],
     "add": [f"questions={VIDEO}", f"made={Path(VIDEO).parent}"],
+    "clean": [f"questions={VIDEO}"],
     "compare": [f"evaluations={Path(VIDEO).parent}"],
     "rescore": [f"evaluation={Path(VIDEO).parent}"],
     "certificate": [f"questions={VIDEO}", f"videos={VIDEO}"],

@@ -22,6 +22,8 @@ from mustsee.store import address_of, refuse_special, resolve
 
 BATCH_ROWS = 4096  # rows of a Parquet file that are in memory as plain values
 TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})
+DELIMITERS = ",;\t"  # between the cells of a .csv
+_QUOTED_CELL = re.compile(rf'(?:^|(?<=[{DELIMITERS}]))"(?:[^"]|"")*("|$)')
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -85,14 +87,17 @@ def check_cells(record: Sequence[str], names: Sequence[str], number: int) -> Non
 
 def csv_records(lines: Iterable[str], suffix: str) -> Iterator[tuple[int, list[str]]]:
     """Yield (line, cells) of a .csv or .tsv: the header and each row, with the line on which it
-    starts, counted from 1. Empty lines are left out.
+    starts, counted from 1. Empty lines are left out. The header says what is between the cells
+    (`find_delimiter`).
 
     A quotation mark is text where it does not enclose its cell: `"Hi" he says`, or one that never
     closes on a line which has all of its cells. It would otherwise take the next rows into its
     cell.
     """
-    dialect = csv.excel_tab if suffix.lstrip(".") == "tsv" else csv.excel
-    waiting, source, number, width = deque[str](), iter(lines), 1, 0
+    source, number, width = iter(lines), 1, 0
+    waiting = deque(header_lines(source))
+    delimiter = find_delimiter("".join(waiting), suffix)
+    is_tsv = suffix.lstrip(".") == "tsv"
 
     def next_lines(taken: list[str]) -> Iterator[str]:
         while (line := waiting.popleft() if waiting else next(source, None)) is not None:
@@ -103,16 +108,16 @@ def csv_records(lines: Iterable[str], suffix: str) -> Iterator[tuple[int, list[s
         taken: list[str] = []
         too_long: csv.Error | None = None
         try:
-            record = next(csv.reader(next_lines(taken), dialect), None)
+            record = next(csv.reader(next_lines(taken), delimiter=delimiter), None)
         except csv.Error as error:
             record, too_long = [], error
         if record is None:
             return
-        literal = next(csv.reader(taken[:1], dialect, quoting=csv.QUOTE_NONE))
+        literal = next(csv.reader(taken[:1], delimiter=delimiter, quoting=csv.QUOTE_NONE))
         is_whole = len(literal) == width and literal != record
         if too_long is not None and not is_whole:
             raise too_long
-        if is_whole and _is_stray_quote(taken, dialect):
+        if is_whole and _is_stray_quote(taken, delimiter, is_tsv=is_tsv):
             record = literal
             waiting.extendleft(reversed(taken[1:]))
             taken = taken[:1]
@@ -122,19 +127,44 @@ def csv_records(lines: Iterable[str], suffix: str) -> Iterator[tuple[int, list[s
         number += len(taken)
 
 
-def _is_stray_quote(lines: list[str], dialect: type[csv.excel]) -> bool:
+def find_delimiter(header: str, suffix: str) -> str:
+    """Return what is between the cells of a .csv or .tsv: the comma, semicolon or tab that is most
+    often in its header, outside of quotes. In doubt it is that of the suffix: a comma, or a tab.
+    """
+    own = "\t" if suffix.lstrip(".") == "tsv" else ","
+    bare = _QUOTED_CELL.sub("", header)
+    if own == "\t" and own in bare:
+        return own
+    return max(own + DELIMITERS, key=bare.count)
+
+
+def header_lines(source: Iterable[str]) -> list[str]:
+    """Take the lines of the first record, and empty ones before it."""
+    taken: list[str] = []
+    for line in source:
+        taken.append(line)
+        text = "".join(taken)
+        if text.strip() and all(cell[1] for cell in _QUOTED_CELL.finditer(text)):
+            break
+    return taken
+
+
+def _is_stray_quote(lines: list[str], delimiter: str, *, is_tsv: bool) -> bool:
     """Whether the lines of one record are no well-formed record, or are several of a .tsv, whose
     cells have no tabs.
     """
     try:
-        next(csv.reader(lines, dialect, strict=True))
+        next(csv.reader(lines, delimiter=delimiter, strict=True))
     except csv.Error:
         return True
-    return len(lines) > 1 and dialect is csv.excel_tab
+    return len(lines) > 1 and is_tsv
 
 
 def one_line_error(error: Exception) -> str:
     """Return a library's message on a file, which may have several lines, as one line."""
+    if isinstance(error, UnicodeDecodeError):
+        byte = error.object[error.start]
+        return f"its text is not UTF-8 (byte 0x{byte:02x}): save it as UTF-8"
     return " ".join(str(error).split())
 
 

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from mustsee.errors import UserError
 from mustsee.layouts.reading import BEYOND, check_kind
 from mustsee.parquet import open_parquet, parquet_writer
-from mustsee.tables import csv_records, one_line_error, parse_json
+from mustsee.tables import csv_records, find_delimiter, header_lines, one_line_error, parse_json
 
 FLOATS = ("clean_weight", "clean_learned")  # added columns that are numbers; others are texts
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
@@ -269,16 +269,13 @@ def _header(stream: BinaryIO, file: str) -> str:
     if not file.endswith((".csv", ".tsv")):
         return ""
     _skip_mark(stream)
-    lines = (line.decode("utf-8") for line in stream)
-    taken = list[str]()
+    return "".join(header_lines(line.decode("utf-8") for line in stream))
 
-    def each() -> Iterator[str]:
-        for line in lines:
-            taken.append(line)
-            yield line
 
-    next(csv_records(each(), Path(file).suffix), None)
-    return "".join(taken)
+def _delimiter(part: TablePart) -> str:
+    """Return what is between the cells of a .csv or .tsv."""
+    with open(part.source, "rb") as stream:
+        return find_delimiter(_header(stream, part.file), Path(part.file).suffix)
 
 
 def _json_row(text: str) -> TableRow:
@@ -337,8 +334,8 @@ def write_part(
         _write_table(read_table_part(part), chosen, columns, target)
         return
     if suffix in (".csv", ".tsv"):
-        end = _line_end(part)
-        pieces = (_csv_text(rows[n], columns, n, suffix) + end for n in chosen)
+        end, mark = _line_end(part), _delimiter(part)
+        pieces = (_csv_text(rows[n], columns, n, mark) + end for n in chosen)
     else:
         behind = "\n" if suffix == ".jsonl" else ",\n"
         pieces = (_json_text(rows[n], columns, n) + behind for n in chosen)
@@ -355,25 +352,23 @@ def _json_text(row: TableRow, columns: Mapping[str, Sequence[Any]], n: int) -> s
     return f"{row.text[:-1].rstrip()}, {json.dumps(added, ensure_ascii=False)[1:]}"
 
 
-def _csv_text(row: TableRow, columns: Mapping[str, Sequence[Any]], n: int, suffix: str) -> str:
+def _csv_text(row: TableRow, columns: Mapping[str, Sequence[Any]], n: int, mark: str) -> str:
     own = {k: v for k, v in row.values.items() if k != BEYOND and k not in columns}
     added = [_cell(values[n]) for values in columns.values()]
     text = row.text if row.text and not row.fault and len(own) == len(row.values) else None
     if text is None:
-        text = _csv_line([_cell(v) for v in own.values()], suffix)
+        text = _csv_line([_cell(v) for v in own.values()], mark)
     surplus = row.values.get(BEYOND, [])
-    mark = "\t" if suffix == ".tsv" else ","
-    return mark.join([text, *([_csv_line([*added, *surplus], suffix)] if added or surplus else [])])
+    return mark.join([text, *([_csv_line([*added, *surplus], mark)] if added or surplus else [])])
 
 
 def _cell(value: Any) -> str:
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _csv_line(cells: Sequence[str], suffix: str) -> str:
+def _csv_line(cells: Sequence[str], mark: str) -> str:
     line = io.StringIO()
-    dialect = "excel-tab" if suffix == ".tsv" else "excel"
-    csv.writer(line, dialect, lineterminator="").writerow(cells)
+    csv.writer(line, delimiter=mark, lineterminator="").writerow(cells)
     return line.getvalue()
 
 
@@ -436,10 +431,9 @@ def _join_texts(
 def _header_with(part: TablePart, columns: Sequence[str], suffix: str) -> bytes:
     with open(part.source, "rb") as stream:
         text = _header(stream, part.file)
-    names = next(csv_records(_lines(text), suffix))[1]
+    names, mark = next(csv_records(_lines(text), suffix))[1], find_delimiter(text, suffix)
     kept = [n for n in names if n not in columns]
-    line = text.rstrip("\r\n") if kept == names else _csv_line(kept, suffix)
-    mark = "\t" if suffix == ".tsv" else ","
+    line = text.rstrip("\r\n") if kept == names else _csv_line(kept, mark)
     return (mark.join([line, *columns]) + _line_end(part)).encode()
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from mustsee.errors import UserError
 from mustsee.parquet import open_parquet
 from mustsee.records import Question, Video
-from mustsee.tables import csv_records, one_line_error, parse_json
+from mustsee.tables import csv_records, find_delimiter, header_lines, one_line_error, parse_json
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
@@ -314,6 +314,12 @@ def _numbered_records(path: Path) -> Iterator[tuple[int, Any]]:
         _, names = next(records, (1, []))
         for line, record in records:
             yield line, _row_by_name(names, record)
+
+
+def delimiter_of(path: Path) -> str:
+    """Return what is between the cells of a .csv or .tsv."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        return find_delimiter("".join(header_lines(file)), path.suffix)
 
 
 def _row_by_name(names: Sequence[str], cells: Sequence[str]) -> Row:

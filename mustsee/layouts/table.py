@@ -36,12 +36,14 @@ from mustsee.layouts.reading import (
     Notes,
     QuestionFile,
     Row,
+    delimiter_of,
     dump_json,
     rows_of,
 )
 from mustsee.media.files import without_media_suffix
 from mustsee.parquet import write_parquet
 from mustsee.records import Question, Span, Video
+from mustsee.tables import DELIMITERS
 from mustsee.text import LETTERS
 
 KINDS = ("parquet", "csv", "tsv", "jsonl")
@@ -125,7 +127,7 @@ def _note_columns(rows: Sequence[Row], named: TableColumns, notes: Notes) -> Non
 
 
 def _may_hold_rows(cell: str, columns: int) -> bool:
-    return max(cell.count(","), cell.count("\t")) >= columns - 1
+    return max(map(cell.count, DELIMITERS)) >= columns - 1
 
 
 def _note_repeats(rows: Sequence[Row], ids: Sequence[str], notes: Notes) -> None:
@@ -349,8 +351,7 @@ def write(
         dump_json(kept_rows, target)
     else:
         with target.open("w", newline="", encoding="utf-8") as out:
-            dialect = "excel-tab" if file.suffix == ".tsv" else "excel"
             names = [n for n in rows[0] if n != BEYOND]
-            writer = csv.writer(out, dialect, lineterminator="\n")
+            writer = csv.writer(out, delimiter=delimiter_of(file), lineterminator="\n")
             writer.writerow(names)
             writer.writerows([*(row[n] for n in names), *row.get(BEYOND, ())] for row in kept_rows)

@@ -142,6 +142,13 @@ def test_a_row_that_is_no_object_or_has_too_many_cells_has_a_fault(tmp_path: Pat
     assert again.read_text() == "question,answer,clean_verdict\na,b,x\nc,d,y,e\nf,,z\n"
 
 
+def test_a_table_keeps_what_is_between_its_cells(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text('question;answer\n"a;b";c, d\ne;f;g\nh\n')
+    added = {"clean_verdict": ["x;y", "y", "z"]}
+    again = rewrite(tmp_path / "q.csv", tmp_path, 1, [0, 1, 2], added)
+    assert again.read_text() == ('question;answer;clean_verdict\n"a;b";c, d;"x;y"\ne;f;y;g\nh;;z\n')
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

@@ -50,3 +50,20 @@ def test_other_files_are_refused(tmp_path: Path, name: str, text: str, said: str
     path.write_text(text)
     with pytest.raises(UserError, match=said):
         read_predictions(str(path))
+
+
+@pytest.mark.parametrize("delimiter", list(",;\t"))
+def test_the_cells_of_a_file_may_be_apart_by_semicolons_or_tabs(
+    delimiter: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "p.csv"
+    cells = [["Nr", "Antwort"], ["q1", "B"], ["q2", "Ja"]]
+    path.write_text("".join(delimiter.join(row) + "\n" for row in cells), "utf-8-sig")
+    replies = read_predictions(str(path), id="Nr", reply="Antwort")
+    assert replies == {"q1": "B", "q2": "Ja"}
+
+
+def test_a_file_that_is_not_utf_8_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_bytes("id;reply\n1;Löwe\n".encode("cp1252"))
+    with pytest.raises(UserError, match="save it as UTF-8"):
+        read_predictions(str(tmp_path / "p.csv"))

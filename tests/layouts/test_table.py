@@ -11,6 +11,7 @@ from mustsee.errors import UserError
 from mustsee.layouts import read, table
 from mustsee.layouts.columns import TableColumns, known_columns
 from mustsee.records import Span
+from mustsee.tables import find_delimiter
 from tests.support.material import material
 
 
@@ -123,3 +124,53 @@ def test_all_of_nextqa_is_read() -> None:
     assert len({q.question_id for q in got}) == 4996
     assert all(len(q.options) == 5 and q.answer_index is not None for q in got)
     assert {f.what for f in got.findings} == {"two options are the same"}
+
+
+ROWS = [
+    ["clip", "Frage, lang", "a0", "a1", "Lösung"],
+    ["u.mp4", "Was; wo, wann?", 'ein "Auto", rot', "1,5", "A"],
+    ["v.mp4", "Eine\nZeile?", "x\ty", "; z", "B"],
+]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+@pytest.mark.parametrize("delimiter", list(",;\t"))
+def test_the_header_says_what_is_between_the_cells(
+    delimiter: str, suffix: str, tmp_path: Path
+) -> None:
+    file = tmp_path / f"fragen.{suffix}"
+    line_break = " " if suffix == "tsv" else "\n"  # The cells of a .tsv have none.
+    rows = [[cell.replace("\n", line_break) for cell in row] for row in ROWS]
+    with file.open("w", newline="", encoding="utf-8-sig") as out:
+        csv.writer(out, delimiter=delimiter).writerows(rows)
+    columns = TableColumns(
+        video="clip", question="Frage, lang", options=("a0", "a1"), answer="Lösung"
+    )
+    got = read(file, columns=columns)
+    assert [(q.question, *q.options, q.answer_index) for q in got] == [
+        (*row[1:4], n) for n, row in enumerate(rows[1:])
+    ]
+    dropped = [replace(q, drop="x" if n else None) for n, q in enumerate(got)]
+    table.write(dropped, tmp_path / "kept", source=file, given=columns)
+    with (tmp_path / "kept" / file.name).open(newline="", encoding="utf-8") as kept:
+        assert list(csv.reader(kept, delimiter=delimiter)) == rows[:2]
+
+
+@pytest.mark.parametrize(
+    ("header", "suffix", "delimiter"),
+    [
+        ("question", ".csv", ","), ("question", ".tsv", "\t"), ("a;b;c,d", ".csv", ";"),
+        ('"a;b;c",d', ".csv", ","), ('a,"b;""c"";d"', ".csv", ","), ('"a,b";"c,d"', ".csv", ";"),
+        ('"a\n,,";b', ".csv", ";"), ("a, b, c, d\te", ".tsv", "\t"), ("a,b;c", ".csv", ","),
+    ],
+)  # fmt: skip
+def test_quoted_marks_of_a_header_do_not_count(header: str, suffix: str, delimiter: str) -> None:
+    assert find_delimiter(header, suffix) == delimiter
+
+
+def test_a_table_that_is_not_utf_8_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_bytes(
+        "video;question;a0;a1;answer\nv;Löst?;x;y;A\n".encode("cp1252")
+    )
+    with pytest.raises(UserError, match=r"not UTF-8 \(byte 0xf6\): save it as UTF-8"):
+        mustsee.read(tmp_path / "q.csv")

@@ -66,6 +66,10 @@ def test_a_table_keeps_other_columns_and_converts_known_ones(folder: Path) -> No
     assert rows[0]["channel"] == "news"
     assert [r["license"] for r in rows] == ["cc-by-4.0", None]
     assert rows[0]["source_url"] == "https://videos.example/a"
+    table.write_text('uri;video_id;views;tags\na.mp4;one;120;"x, y"\nb.mkv;two;;\n', "utf-8-sig")
+    rows = read_videos(str(table)).to_pylist()
+    assert [(r["video_id"], r["views"]) for r in rows] == [("one", 120), ("two", None)]
+    assert rows[0]["tags"] == ["x", "y"]
     lines = folder / "t.jsonl"
     movie = {"uri": "a.mp4", "year": 1999, "genre": ["war"], "actors": "Ann A, Ben B", "plot": "P."}
     lines.write_text(json.dumps(movie) + "\n")

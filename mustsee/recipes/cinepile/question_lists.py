@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mustsee.errors import UserError
 from mustsee.questions.checks import normal
 from mustsee.store import resolve
-from mustsee.tables import TABLES, read_table, suffix_of
+from mustsee.tables import TABLES, one_line_error, read_table, suffix_of
 
 _TOKEN = re.compile(r"[A-Za-z][A-Za-z.]*(?:[-'’][A-Za-z]+)*|\d+|[^\sA-Za-z\d]")
 _CAPITAL = re.compile(r"[A-Z][a-z'’.]|[A-Z]{2,}$")
@@ -94,7 +94,9 @@ def _rows(source: QuestionList) -> Iterator[Mapping[str, Any]]:
         else:
             yield from ({source.question: line} for line in text.splitlines())
     except (OSError, ValueError) as error:
-        raise UserError(f"cannot read the questions {source.path!r}: {error}") from error
+        raise UserError(
+            f"cannot read the questions {source.path!r}: {one_line_error(error)}"
+        ) from error
 
 
 def _objects(value: Any, key: str) -> Iterator[Mapping[str, Any]]:

@@ -26,6 +26,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {  # the columns' names in released table
     "question_type": ("question_type", "type", "task_type", "category"),
     "question_id": ("question_id", "qid", "id"),
 }  # fmt: skip
+OPTIONAL = ("answer", "question_type", "question_id", "start", "end")  # columns in `table=`
 LISTED = ("options", "choices", "candidates")
 # "option_10", "choice b", "answer_3", "a0": the name of a family of columns, and the option's own.
 _OPTION = re.compile(r"(option|choice|candidate|answer_)[_ ]?(\d{1,2}|[a-z])|(a)(\d{1,2})", re.I)
@@ -142,7 +143,7 @@ def override(columns: TableColumns) -> str:
         f"video: {'null' if columns.video is None else _quoted(columns.video)}",
         f"question: {_quoted(columns.question)}",
         f"options: [{', '.join(map(_quoted, columns.options))}]",
-        *([f"answer: {_quoted(columns.answer)}"] if columns.answer is not None else []),
+        *(f"{key}: {_quoted(name)}" for key in OPTIONAL if (name := getattr(columns, key))),
         *([f"answers: {columns.answers}"] if columns.answers is not None else []),
     ]
     return shlex.quote(f"table={{{', '.join(parts)}}}")

@@ -389,6 +389,10 @@ def test_the_hint_of_an_ambiguous_key_can_be_pasted_and_fits_its_column(tmp_path
     columns = columns_of_hint(str(ambiguous.value))
     assert columns is not None
     assert columns.answers == "number from 1"
+    given = replace(columns, answers=None, question_id="Video File", start="Correct (1-4)")
+    with pytest.raises(UserError, match="number from 0' or 'number from 1'") as ambiguous:
+        read(tmp_path / "q.csv", columns=given)
+    assert columns_of_hint(str(ambiguous.value)) == replace(given, answers="number from 1")
     assert [q.answer for q in read(tmp_path / "q.csv", columns=columns)] == ["w", "x", "y"]
 
 

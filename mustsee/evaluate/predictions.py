@@ -74,9 +74,14 @@ def _find_column(
     found = [name for name in names if name in columns]
     if not found:
         listed = ", ".join(columns) or "none"
-        setting = f"set answer.{content}= to" if given.startswith("answer.") else "rename"
+        is_answer = given.startswith("answer.")
+        setting = f"set answer.{content}= to" if is_answer else "rename"
+        evaluated = (
+            "" if is_answer else ", or give the folder of its evaluation (mustsee evaluate "
+            "answer=file answer.path=... answer.id=... answer.reply=...)"
+        )  # fmt: skip
         raise UserError(
-            f"{given}: {setting} the column with the {content} ({', '.join(names)}); columns: "
-            f"{listed}"
+            f"{given}: {setting} the column with the {content} ({', '.join(names)})"
+            f"{evaluated}; columns: {listed}"
         )
     return found[0]

@@ -52,7 +52,9 @@ def test_files_that_cannot_vote_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"predictions=.*none of its 1 ids, such as 'x'"):
         read_predicted_votes([str(files[0])], asked)
     (tmp_path / "p.csv").write_text("nr,words\n1,A\n")
-    with pytest.raises(UserError, match=r"predictions=.*rename the column with the id"):
+    with pytest.raises(
+        UserError, match=r"predictions=.*rename the column with the id.*evaluate answer=file"
+    ):
         read_predicted_votes([str(tmp_path / "p.csv")], asked)
     ours.write(asked, tmp_path / "run")
     with pytest.raises(UserError, match="not the output folder of an evaluation"):

@@ -166,8 +166,12 @@ class Evaluate:
         heads = score_show.labels(results)
         if errata is not None:
             lines.append(Text("\n".join(errata.outcome.lines())))
-        headline = Text("\n".join(score_show.headline(results)))
-        return [*lines, score_show.table(results, heads), *score_show.legend(heads), headline]
+        headline = score_show.headline(results)
+        if isinstance(self.answer, Predictions):
+            asked = [q.question_id for q in mine if q.drop is None]
+            headline = [*filter(None, [self.answer.describe_missing(asked)]), *headline]
+        table = score_show.table(results, heads)
+        return [*lines, table, *score_show.legend(heads), Text("\n".join(headline))]
 
     def write_prompts(self, folder: Path, questions: Sequence[Question]) -> None:
         """Write each template that replies were asked for with into `prompts.json`, once, by its

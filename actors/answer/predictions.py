@@ -13,10 +13,11 @@ from typing import ClassVar
 from actors.answer.llm import replace_questions
 from actors.part import Opened, RunContext
 from mustsee.errors import UserError
-from mustsee.evaluate.answers import verdict_on_failure, verdict_on_reply
+from mustsee.evaluate.answers import NOT_IN_FILE, verdict_on_failure, verdict_on_reply
 from mustsee.evaluate.predictions import read_predictions
 from mustsee.records import Video
 from mustsee.store import keyed_by
+from mustsee.text import printable
 
 PROMPT = "file"  # prompt of the verdicts: these replies were asked for elsewhere
 
@@ -25,7 +26,7 @@ PROMPT = "file"  # prompt of the verdicts: these replies were asked for elsewher
 class Predictions:
     """Replies from a file.
 
-    A question without a reply counts as a failed call, not as a wrong answer.
+    A question without a reply is not scored: it is counted apart, not as a wrong answer.
     """
 
     version: ClassVar[str] = "1"
@@ -70,6 +71,16 @@ class Predictions:
             )
         return unknown
 
+    def describe_missing(self, questions: Sequence[str]) -> str:
+        """Return a line on the questions that the file has no reply to; empty if it has all."""
+        missing = sum(question not in self.replies for question in questions)
+        if not missing:
+            return ""
+        return printable(
+            f"not in the file {self.path}: {missing} of {len(questions)} questions; the score is "
+            f"of the other {len(questions) - missing}"
+        )
+
     def open(self, run: RunContext) -> Opened:
         replies = self.replies
 
@@ -79,7 +90,7 @@ class Predictions:
                 q.question_id: [
                     verdict_on_reply(q, replies[q.question_id], model=self.name, prompt=PROMPT)
                     if q.question_id in replies
-                    else verdict_on_failure("no reply in the file", model=self.name, prompt=PROMPT)
+                    else verdict_on_failure(NOT_IN_FILE, model=self.name, prompt=PROMPT)
                 ]
                 for q in asked
             }

@@ -19,6 +19,7 @@ from mustsee.replies.extract import extract
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.options import order, rotated_options
 
+NOT_IN_FILE = "no reply in the file"  # why a question has no reply where a file has the replies
 FILTER = "answer"
 NONE_OPTION = "None of the others"  # stands in place of the right option, if that is asked for
 GRADE = "grade"
@@ -158,15 +159,15 @@ def answers(question: Question) -> list[Answer]:
 
 def count_answers(questions: Iterable[Question], models: Collection[str]) -> RequestCount:
     """Return how many answers the models were asked for, and how many calls failed for good."""
-    failed, sent = list[str](), 0
+    errors, sent = list[str](), 0
     for question in questions:
         for verdict in question.verdicts:
             if verdict.filter == FILTER and verdict.model in models and verdict.prompt:
-                sent += 1
-                detail: dict[str, Any] = json.loads(verdict.detail or "{}")
-                failed += [detail["error"]] if "error" in detail else []
+                error = json.loads(verdict.detail or "{}").get("error")
+                sent += error != NOT_IN_FILE
+                errors += [error] if error not in (None, NOT_IN_FILE) else []
     return RequestCount(
-        what="answers", sent=sent, unread=len(failed), error=failed[-1] if failed else ""
+        what="answers", sent=sent, unread=len(errors), error=errors[-1] if errors else ""
     )
 
 

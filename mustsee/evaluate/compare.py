@@ -20,7 +20,7 @@ from typing import Any
 from mustsee import stats
 from mustsee.errors import UserError
 from mustsee.evaluate import score
-from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
+from mustsee.evaluate.answers import NOT_IN_FILE, Answer, answers, grades_of, mean_of
 from mustsee.evaluate.point_scores import is_by_points
 from mustsee.evaluate.span_replies import parse_spans
 from mustsee.evaluate.span_scores import measure_iou
@@ -212,9 +212,9 @@ def _score_replies(
     written = [a for a in given if a.failed is None and not a.rule]
     if question.options and not written:
         right = score.score_question(question, given, cluster).right
-        return FAILED if right is None else (Measure(CHOICE), right)
+        return _missing(given) if right is None else (Measure(CHOICE), right)
     if not written:
-        return FAILED
+        return _missing(given)
     if question.asks_when:
         named = [parse_spans(a.reply) for a in written]
         return Measure(IOU), mean_of(
@@ -229,6 +229,11 @@ def _score_replies(
     if not judged or is_by_points(question, model):
         return UNGRADED
     return _graded(JUDGED, judged, [float(g["correct"]) for g in judged])
+
+
+def _missing(given: Sequence[Answer]) -> str:
+    """Return why a model has no reply that counts."""
+    return NOT_IN_FILE if any(a.failed == NOT_IN_FILE for a in given) else FAILED
 
 
 def _graded(

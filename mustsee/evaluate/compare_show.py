@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from mustsee.calls.llm import is_rules
+from mustsee.evaluate.answers import NOT_IN_FILE
 from mustsee.evaluate.compare import (
     ABSENT,
     BLIND,
@@ -55,6 +56,7 @@ TAGS = {
 }
 REASONS = {
     FAILED: "the call failed",
+    NOT_IN_FILE: "not in the file",
     NO_REPLY: "no reply",
     UNGRADED: "the answer was not graded",
     ABSENT: "not in its evaluation, or dropped there",

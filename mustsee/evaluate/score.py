@@ -16,7 +16,7 @@ from typing import Any
 
 from mustsee import stats
 from mustsee.evaluate import metrics
-from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
+from mustsee.evaluate.answers import NOT_IN_FILE, Answer, answers, grades_of, mean_of
 from mustsee.evaluate.open_metrics import DEFAULT_METRICS, OpenMetric
 from mustsee.evaluate.point_scores import PointScores, is_by_points, score_points
 from mustsee.evaluate.released import released_scores
@@ -98,6 +98,7 @@ class EvaluationResults:
     of the raw replies to multiple choice, against the text of the right option (CinePile, 5).
     `by_points`: of answers to open questions with points. `when`: of the spans that answer when
     something is seen. `with_evidence`: of answers that name their evidence.
+    `not_in_file`: those of `failed` that a file of replies does not have.
     """
 
     model: str
@@ -126,6 +127,7 @@ class EvaluationResults:
     twins: Twins | None = None
     groups: GroupScores | None = None
     choice_metrics: Mapping[str, Estimate | None] = field(default_factory=dict[str, Any])
+    not_in_file: int = 0
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)
@@ -215,6 +217,10 @@ def _results(
         splits=_groups(rows, splits),
         asked=len(rows),
         failed=len(rows) - len(good),
+        not_in_file=sum(
+            r.right is None and any(a.failed == NOT_IN_FILE for a in mine[r.question.question_id])
+            for r in rows
+        ),
         no_key=len(closed) - len(keyed) + len(open_ended) - len(with_reference),
         unparsed=mean_of([r.unparsed for r in good]),
         rules=dict(Counter(a.rule.split(",")[-1].strip() for a in parsed).most_common()),

@@ -96,7 +96,9 @@ def table(results: Sequence[EvaluationResults], heads: Mapping[str, str] | None 
         cells = [share(r.released.get(name)) or "-" for r in results]
         rows.add_row(f"by {name}'s released scorer", "", "", *cells)
     rows.add_row("unparsed", "", "", *(f"{100 * r.unparsed:.1f}" for r in results))
-    rows.add_row("failed calls", "", "", *(str(r.failed) for r in results))
+    rows.add_row("failed calls", "", "", *(str(r.failed - r.not_in_file) for r in results))
+    if any(r.not_in_file for r in results):
+        rows.add_row("not in the file", "", "", *(str(r.not_in_file) for r in results))
     if any(r.no_key for r in results):
         rows.add_row("no public answer", "", "", *(str(r.no_key) for r in results))
     if any(r.choice for r in results):

@@ -17,7 +17,13 @@ from scipy import stats as scipy_stats
 
 from mustsee.errors import UserError
 from mustsee.evaluate import compare, score
-from mustsee.evaluate.answers import GRADE, verdict_on_failure, verdict_on_reply, with_answers
+from mustsee.evaluate.answers import (
+    GRADE,
+    NOT_IN_FILE,
+    verdict_on_failure,
+    verdict_on_reply,
+    with_answers,
+)
 from mustsee.evaluate.compare import (
     ABSENT,
     CHOICE,
@@ -320,6 +326,6 @@ def test_a_model_whose_calls_all_failed_is_named() -> None:
 def test_every_reason_has_words() -> None:
     from mustsee.evaluate.compare_show import MEASURES, REASONS
 
-    assert {*REASONS} == {FAILED, NO_REPLY, UNGRADED, ABSENT}
+    assert {*REASONS} == {FAILED, NOT_IN_FILE, NO_REPLY, UNGRADED, ABSENT}
     assert {*MEASURES} == {CHOICE, JUDGED, POINTS, RUBRIC, IOU}
     assert compare.MAX_P == 0.05

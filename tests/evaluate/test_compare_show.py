@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from mustsee.evaluate import compare_page, compare_show
-from mustsee.evaluate.answers import verdict_on_failure, with_answers
+from mustsee.evaluate.answers import NOT_IN_FILE, verdict_on_failure, with_answers
 from mustsee.evaluate.compare import (
     BLIND,
     CHOICE,
@@ -85,6 +85,15 @@ def test_every_question_that_is_left_out_is_in_a_file_and_on_the_page(tmp_path: 
     assert "and 10 more, in missing.csv" in page
     assert "60 of 80 are left out, since not every model has a score of them" in page
     assert "Fewer than half of the 80 questions" in page
+
+
+def test_a_question_that_a_file_of_replies_lacks_is_no_failed_call(tmp_path: Path) -> None:
+    base = [ask(3 * i) for i in range(4)]
+    lacking = [with_answers(q, [verdict_on_failure(NOT_IN_FILE, model="b")]) for q in base[:1]]
+    left = [evaluate([right(q, "a") for q in base], "A"),
+            evaluate([*lacking, *(wrong(q, "b") for q in base[1:])], "B")]  # fmt: skip
+    compare_show.write(tmp_path, compare_models(left), {})
+    assert [row["reason"] for row in rows_of(tmp_path / "missing.csv")] == ["not in the file"]
 
 
 def test_texts_are_escaped_on_the_page() -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from actors.answer.predictions import Predictions
 from mustsee.errors import UserError
-from mustsee.evaluate.answers import answers
+from mustsee.evaluate import score_show
+from mustsee.evaluate.answers import NOT_IN_FILE, answers, count_answers
+from mustsee.evaluate.score import score
 from mustsee.records import Question, Video
 from mustsee.store import identity
 from tests.actors.answer.test_answer import context, question
@@ -23,7 +28,7 @@ def part(folder: Path, name: str = "preds.json") -> Predictions:
     return Predictions(path=str(folder / name))
 
 
-def test_replies_are_scored_and_missing_ones_are_failed_calls(tmp_path: Path) -> None:
+def test_replies_are_scored_and_missing_ones_are_no_failed_calls(tmp_path: Path) -> None:
     rows = tuple(question(name) for name in ("q1", "q2", "q3"))
     video = Video(video_id="v", uri="v.mp4", questions=rows)
     done = part(tmp_path).open(context(tmp_path))(video)
@@ -34,7 +39,17 @@ def test_replies_are_scored_and_missing_ones_are_failed_calls(tmp_path: Path) ->
     ((one,), (two,), (three,)) = (answers(found[name]) for name in ("q1", "q2", "q3"))
     assert (one.model, one.letter, one.correct) == ("preds", "C", True)
     assert (two.letter, two.correct) == ("A", False)
-    assert (three.correct, three.failed) == (None, "no reply in the file")
+    assert (three.correct, three.failed) == (None, NOT_IN_FILE)
+    count = count_answers(found.values(), ["preds"])
+    assert (count.sent, count.unread) == (2, 0)
+    (scored,) = score(list(found.values()))
+    assert (scored.asked, scored.failed, scored.not_in_file) == (3, 1, 1)
+    says = part(tmp_path).describe_missing(list(found))
+    assert re.search(r"not in the file .*: 1 of 3 questions; .* of the other 2$", says)
+    assert part(tmp_path).describe_missing(["q1"]) == ""
+    printed = io.StringIO()
+    Console(width=200, file=printed).print(score_show.table([scored]))
+    assert re.search(r"failed calls +0 *\n not in the file +1\b", printed.getvalue())
 
 
 def test_the_same_replies_in_another_file_are_the_same_work(tmp_path: Path) -> None:

@@ -30,6 +30,10 @@ from mustsee.verify.repair import wording_fields
 BAD = "bad"  # `new` of a question that cannot be used
 RULE = "rule:"  # begins the `who` of a proposal
 KEYS = ("id", "old", "new", "span", "evidence", "who")
+UNDECIDED = (
+    "not applied, no new key is given (people decide: mustsee rate questions=AUDIT form=errata, "
+    "with the folder of the audit)"
+)
 MAX_NAMED = 10  # ids that a line names
 State = Literal["corrected", "bad", "confirmed", "already", "undecided", "mismatched"]
 
@@ -111,7 +115,7 @@ class ErrataOutcome:
             ("not applied, the ids are of no question", self.unknown),
             ("not applied, the key is not the entry's old", mismatched),
             ("not applied, several entries contradict each other", self.contradictory),
-            ("not applied, no new key is given", self.undecided),
+            (UNDECIDED, self.undecided),
             ("the key was the entry's new before", self.already),
             ("made from a corrected or bad question, and unchanged", self.siblings),
         )

@@ -67,6 +67,8 @@ def test_a_span_that_repeats_the_evidence_does_not_join_its_parts(tmp_path: Path
 def test_what_an_entry_does(tmp_path: Path, row: dict[str, Any], state: str | None) -> None:
     given = errata(tmp_path, row)
     assert given.state(QUESTION) == state
+    says = "\n".join(given.outcome([QUESTION, replace(QUESTION, question_id="x")]).lines())
+    assert ("people decide: mustsee rate" in says) == (state == "undecided")
     changed = given.apply(QUESTION) != QUESTION
     assert changed == (state in ("bad", "corrected"))
 

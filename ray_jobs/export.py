@@ -12,7 +12,7 @@ import glob
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,15 +25,17 @@ from mustsee.errors import UserError, secret
 from mustsee.facts.deep import CHOICE_SUBSET, OPEN_SUBSET
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
-from mustsee.layouts.errata import read_errata
+from mustsee.layouts.errata import name_ids, read_errata
 from mustsee.layouts.export_folder import LIST, UNPLACED, name_some, place_export
 from mustsee.layouts.reading import Questions, Rereadable, kept_questions
+from mustsee.layouts.video_files import file_name
 from mustsee.raters import modalities
-from mustsee.records import Question
+from mustsee.records import Question, Video
 from mustsee.store import resolve
 from mustsee.tables import read_table
 from mustsee.text import printable
 from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.question_rows import locate_videos, without_replies
 
 PASSED, ALL = "passed", "all"  # subsets that are not names in the data
 
@@ -62,6 +64,7 @@ class ExportCounts:
 @dataclass(frozen=True, kw_only=True)
 class Export:
     """`layout`: a layout's writer (questions, folder, videos); returns a line on the video files.
+    `videos`: where the video files are, as in `mustsee evaluate`; None: where the questions say.
     `errata`: a file of corrections, applied before the subset is taken.
 
     `modalities`: a table of raters' marks (question_id, rater, needs), from which Neptune's subset
@@ -73,6 +76,7 @@ class Export:
     format: str | None
     subset: str
     layout: Callable[..., str | None]
+    videos: str | None = None
     table: Mapping[str, Any] | None = None
     errata: str | None = None
     modalities: str | None = None
@@ -83,7 +87,8 @@ class Export:
         if self.push is not None and self.push.count("/") != 1:
             raise UserError(f"push={self.push!r}: must be ORG/NAME")
         source = open_streamed(self.questions, self.format, columns_from(self.table))
-        questions, counts = source.questions, ExportCounts()
+        questions = Rereadable(lambda: map(without_replies, source.questions))
+        counts = ExportCounts()
         outcome = None
         if self.errata is not None:
             errata = read_errata(self.errata)
@@ -94,10 +99,15 @@ class Export:
         chosen = Rereadable(lambda: self._selected(questions, counts))
         if not any(True for _ in kept_questions(chosen)):
             raise UserError(self._describe_nothing(questions))
+        rows, lines = source.videos, list[str]()
+        if self.videos is not None:
+            wanted = dict.fromkeys(q.video_id for q in kept_questions(chosen))
+            rows = locate_videos(source.videos, self.videos, wanted)
+            lines = self._describe_missing(rows, wanted)
         with tempfile.TemporaryDirectory(prefix=UNPLACED, dir=self._local_out()) as folder:
-            videos = self.layout(chosen, Path(folder), source.videos)
+            placed = self.layout(chosen, Path(folder), rows)
             foreign = place_export(Path(folder), self.out)
-            self._show(counts, videos, foreign)
+            self._show(counts, [*([placed] if placed else []), *lines], foreign)
             if self.push is not None:
                 address = self._push(self.push, Path(self._local_out() or folder), foreign)
                 Console().print(f"pushed to {address}", soft_wrap=True)
@@ -107,17 +117,24 @@ class Export:
             Console().print(Text(printable(f"  problem in the input: {problem} ({count})")))
         return 0
 
-    def _show(self, counts: ExportCounts, videos: str | None, foreign: list[str]) -> None:
+    def _show(self, counts: ExportCounts, videos: Sequence[str], foreign: list[str]) -> None:
         lines = [
             f"{counts.kept} of {counts.made} questions written to {self.out}",
             *self._describe_selection(counts),
+            *(f"  {line}" for line in videos),
         ]
-        if videos:
-            lines.append(f"  {videos}")
         if foreign:
             lines.append(f"  {name_some(foreign)} in it are of no export: they stay, never pushed")
         for line in lines:
             Console().print(line, soft_wrap=True, markup=False, highlight=False)
+
+    def _describe_missing(self, rows: Iterable[Video], wanted: Collection[str]) -> list[str]:
+        """Return a line on the videos of questions of which no file is known, if there are any."""
+        missing = [v.video_id for v in rows if v.video_id in wanted and file_name(v) is None]
+        if not missing:
+            return []
+        of = f"{len(missing)} of {len(wanted)} videos with questions"
+        return [f"videos={self.videos} has no file of {of}: {name_ids(missing)}"]
 
     def _local_out(self) -> str | None:
         """Return the output folder, made if it is not there; None in an object store."""

@@ -15,7 +15,14 @@ from mustsee.calls.llm import untested_note
 from mustsee.errors import UserError
 from mustsee.layouts.card_lengths import TextLengths, are_long, lengths_text
 from mustsee.layouts.card_scores import scores_text
+from mustsee.layouts.errata import CORRECTED_BY
 from mustsee.records import PAIR, SET, Question, Video
+
+CONTENTS = (  # of a row: `Question.evidence`, `.verdicts`, `.provenance`
+    "evidence",
+    "the verdicts of its filters with their raw replies",
+    "provenance",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +34,8 @@ class Card:
     video's own `license` is listed too.
 
     `uses`, `limits`, `sensitive` and `impact` fill the responsible-AI fields of `croissant.json`
-    and need a person's judgement; the defaults state that nothing was examined.
+    and need a person's judgement; the defaults state that nothing was examined. Empty `limits`:
+    what is known of who wrote the questions.
     """
 
     title: str = "A video question-answering dataset"
@@ -40,7 +48,7 @@ class Card:
     compared: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notes: str = ""
     uses: str = "Measuring how well models understand long videos; training on the split train."
-    limits: str = "Questions were written and filtered automatically and may be wrong."
+    limits: str = ""
     sensitive: str = "Not examined: people may be seen, heard and named in the videos."
     impact: str = "Not examined."
 
@@ -65,6 +73,8 @@ class CardCounts:
         self.recipes = set[str]()
         self.writers = Counter[tuple[str, str, str]]()  # model, prompts, source revision
         self.verdicts = Counter[tuple[str, str]]()  # filter, model
+        self.corrected = 0  # kept questions whose key `errata=` corrected
+        self.holding = Counter[str]()  # kept questions by what their rows hold (`CONTENTS`)
         self._answer_places = Counter[int]()
         self._longest = self._chance = 0.0
 
@@ -87,6 +97,9 @@ class CardCounts:
         if (by := question.provenance) is not None:
             self.writers[by.llm, by.prompts, by.git] += 1
         self.verdicts.update((v.filter, v.model) for v in question.verdicts)
+        self.corrected += any(r.by.startswith(CORRECTED_BY) for r in question.repairs)
+        held = question.evidence, question.verdicts, question.provenance
+        self.holding.update(c for c, value in zip(CONTENTS, held, strict=True) if value)
         if not question.options or question.answer_index is None:
             self.open_ended[split] += 1
             return
@@ -156,8 +169,7 @@ def card_text(
         f"# {card.title}",
         f"{_many(tally.kept_count, 'question')} on {_many(len(tally.videos), 'video')}, "
         + ", ".join(f"{count} in {name}" for name, count in by_split.items())
-        + ". Made with Mustsee; each row carries its evidence, the verdict of every filter with "
-        "the raw reply, and its provenance.",
+        + f". {describe_contents(tally)}",
         *([f"**{note}**"] if (note := tally.untested_note) else []),
         f"## Lengths\n\n{lengths_text(tally.texts, videos)}",
         "## Skills\n\n" + _count_table("skill or type", tally.skills),
@@ -176,6 +188,32 @@ def card_text(
     if card.notes:
         sections.append(f"## Notes\n\n{card.notes}")
     return head + "\n" + "\n\n".join(sections) + "\n"
+
+
+def describe_contents(tally: CardCounts) -> str:
+    """Return sentences on who made the questions, as far as known, and what their rows hold."""
+    total = tally.kept_count
+    in_all = [content for content in CONTENTS if total and tally.holding[content] == total]
+    return " ".join(
+        [
+            f"{'Made' if tally.writers else 'Exported'} with Mustsee.",
+            *([f"Every row has: {', '.join(in_all)}."] if in_all else []),
+            *(
+                f"{tally.holding[content]} of {total} rows have: {content}."
+                for content in CONTENTS
+                if 0 < tally.holding[content] < total
+            ),
+        ]
+    )
+
+
+def describe_limits(tally: CardCounts) -> str:
+    """Return what is known of who wrote and filtered the questions, as a limit of the dataset."""
+    done = [*(["written"] if tally.writers else []), *(["filtered"] if tally.verdicts else [])]
+    if tally.writers:
+        return f"Questions were {' and '.join(done)} automatically and may be wrong."
+    filtered = "Questions were filtered automatically. " if done else ""
+    return f"{filtered}Who wrote the questions is not recorded; they may be wrong."
 
 
 def _count_table(head: str, counts: Mapping[str, int]) -> str:
@@ -245,8 +283,8 @@ def _cell(text: str | None) -> str:
 
 
 def funnel(run: Mapping[str, Any], tally: CardCounts) -> str:
-    """Return the rows in and out of each stage, the reasons of dropped questions, and how guesses
-    compare with chance.
+    """Return the rows in and out of each stage, the reasons of dropped questions, the number of
+    corrected keys, and how guesses compare with chance.
     """
     lines = [
         f"- {step['stage']}: {step['in']} in, {step['out']} out" for step in run.get("funnel", ())
@@ -255,6 +293,9 @@ def funnel(run: Mapping[str, Any], tally: CardCounts) -> str:
     lines.append(f"- questions made: {counts['made']}")
     reasons = sorted(counts["dropped"].items(), key=lambda item: (-item[1], item[0]))
     lines += [f"- dropped as {reason}: {n}" for reason, n in reasons]
+    if tally.corrected:
+        keys = _many(tally.corrected, "key")
+        lines.append(f"- {keys} corrected by errata: the column `repairs` says how")
     lines += [f"- {line}" for line in (counts.get("guesses") or {}).get("said", ())]
     if sampled := counts.get("sampled"):
         lines.append(f"- {sampled['said']}")
@@ -273,7 +314,8 @@ def provenance(run: Mapping[str, Any], tally: CardCounts) -> str:
     judges = tally.verdicts.items()
     lines += [f"- {n} verdicts of `{name}` by `{model}`" for (name, model), n in judges]
     prompts: Mapping[str, str] = run.get("prompts", {})
-    used = {k: v for k, v in prompts.items() if k.split("/")[0] in {*tally.recipes, "filters"}}
+    folders = {*(tally.recipes if tally.writers else ()), *(["filters"] if tally.verdicts else [])}
+    used = {name: digest for name, digest in prompts.items() if name.split("/")[0] in folders}
     lines += [f"- prompt `{name}`: `{digest}`" for name, digest in sorted(used.items())]
     return "\n".join(lines) or "Not recorded."
 
@@ -353,10 +395,13 @@ def _perceived(videos: Sequence[Video]) -> str:
 
 
 def read_run(folder: str | Path) -> Mapping[str, Any]:
-    """Return `run.json` of the job that wrote `folder` (or the file's folder), or an empty dict."""
+    """Return `run.json` of the job that wrote `folder` (or the file's folder); empty without one,
+    and for an evaluation, whose stages and prompts made no questions.
+    """
     place = Path(folder)
     file = (place if place.is_dir() else place.parent) / "run.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    run = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return {} if run.get("recipe") == "evaluate" else run
 
 
 def read_audit(folder: str | None) -> Mapping[str, Any]:

@@ -64,10 +64,13 @@ CONTEXT: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ResponsibleAiFields:
-    """Texts on the making, use and limits of the data; `sources` are the videos' addresses."""
+    """Texts on the making, use and limits of the data; `sources` are the videos' addresses.
+    `synthetic`: whether models or rules are known to have written questions.
+    """
 
     collection: str
     models: tuple[str, ...]
+    synthetic: bool
     annotation: str
     biases: str
     limits: str
@@ -82,16 +85,19 @@ def write(
     tables: Mapping[str, pa.Schema],
     *,
     title: str,
+    contents: str,
     licence: str,
     responsible: ResponsibleAiFields,
 ) -> None:
-    """Write `croissant.json` for the folder's parquet files `tables` (path -> columns)."""
+    """Write `croissant.json` for the folder's parquet files `tables` (path -> columns).
+
+    `contents`: sentences on what the rows hold.
+    """
     value: dict[str, Any] = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "name": title,
-        "description": "Questions on long videos with their evidence, the verdict of every filter "
-        "and their provenance. README.md describes how they were made.",
+        "description": f"Questions on videos. {contents} README.md describes them.",
         "conformsTo": ["http://mlcommons.org/croissant/1.0", _RAI + "1.0"],
         "license": licence,
         **_responsible(responsible),
@@ -113,7 +119,7 @@ def _responsible(fields: ResponsibleAiFields) -> dict[str, Any]:
         "rai:dataUseCases": fields.uses,
         "rai:dataSocialImpact": fields.impact,
         "rai:personalSensitiveInformation": fields.sensitive,
-        "rai:hasSyntheticData": True,
+        **({"rai:hasSyntheticData": True} if fields.synthetic else {}),
         **({"prov:wasDerivedFrom": list(fields.sources)} if fields.sources else {}),
     }
 

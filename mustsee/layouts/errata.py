@@ -28,6 +28,7 @@ from mustsee.text import LETTERS, printable
 from mustsee.verify.repair import wording_fields
 
 BAD = "bad"  # `new` of a question that cannot be used
+CORRECTED_BY = "errata: "  # begins the `by` of a corrected key's repair
 RULE = "rule:"  # begins the `who` of a proposal
 KEYS = ("id", "old", "new", "span", "evidence", "who")
 UNDECIDED = (
@@ -289,7 +290,7 @@ def _with_key(question: Question, entry: Erratum) -> Question:
     repair = Repair(
         kind="wording",
         reason=f"key corrected: {entry.evidence}".rstrip(": "),
-        by=f"errata: {entry.who}",
+        by=f"{CORRECTED_BY}{entry.who}",
         before=json.dumps(wording_fields(question), ensure_ascii=False),
     )
     return replace(

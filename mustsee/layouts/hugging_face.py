@@ -77,6 +77,7 @@ def write(
         write_parquet(table, path / "videos.parquet")
         columns["videos.parquet"] = table.schema
     names = video_files.include(known_videos, path, videos)
+    without_file = len(tally.videos) - sum(file_name(v) is not None for v in known_videos)
     included = bool(names) and videos != "none"
     where = video_files.describe_video_files(names, included=included)
     text = card_text(card, tally, known_videos, files="data/{}.parquet", where=where)
@@ -87,11 +88,13 @@ def write(
         path,
         columns,
         title=card.title,
+        contents=cards.describe_contents(tally),
         licence=card.licence,
         responsible=_responsible(card, tally, known_videos),
     )
     if included:
-        return f"the videos are in its {video_files.FOLDER}/ ({len(names)}, layout.videos={videos})"
+        line = f"the videos are in its {video_files.FOLDER}/ ({len(names)}, layout.videos={videos})"
+        return f"{line}; no file is known of {without_file} more" if without_file else line
     line = video_files.where_to_put(names)
     return f"{line}, or export with layout.videos=copy or link" if line else ""
 
@@ -128,9 +131,10 @@ def _responsible(
     return croissant.ResponsibleAiFields(
         collection=cards.funnel(card.run, tally),
         models=tuple(tally.models),
+        synthetic=bool(tally.writers),
         annotation=cards.provenance(card.run, tally),
         biases=cards.biases(tally),
-        limits=card.limits,
+        limits=card.limits or cards.describe_limits(tally),
         uses=card.uses,
         sensitive=card.sensitive,
         impact=card.impact,

@@ -35,7 +35,8 @@ def include(videos: Iterable[Video], folder: Path, way: str, *, into: str = FOLD
     """Put the files of `videos` into `folder`/`into` and return their names, also for "none".
 
     `way` is one of `WAYS`; "link" makes hard links, and copies files that cannot be linked. Raises
-    UserError, before any file is copied, for missing files and for two files of the same name.
+    UserError, before any file is copied, for missing files, for two files of the same name, and if
+    no file is known.
     """
     if way not in WAYS:
         raise UserError(f"layout.videos={way!r}: choose one of {', '.join(WAYS)}")
@@ -51,6 +52,11 @@ def include(videos: Iterable[Video], folder: Path, way: str, *, into: str = FOLD
             )
         addresses[name] = video.uri
     if way != "none":
+        if not addresses:
+            raise UserError(
+                f"layout.videos={way}: no video file is known for these questions: name the folder "
+                "or list of the files in videos="
+            )
         missing = [uri for uri in addresses.values() if not _is_file(uri)]
         if missing:
             raise UserError(

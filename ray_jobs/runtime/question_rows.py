@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import FILTER, GRADE
 from mustsee.layouts import QuestionFile
-from mustsee.layouts.reading import answer_of
+from mustsee.layouts.reading import Rereadable, answer_of
 from mustsee.media import transcript
 from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
@@ -23,7 +23,7 @@ def rows_of(
 ) -> pa.Table:
     """One row per video with its questions.
 
-    A video is matched by its id or by its file's name without ending. `limit`: number of questions
+    `limit`: number of questions
     to sample, at most; those of a group are taken together. Raises UserError where no video matches
     a question.
     """
@@ -38,17 +38,37 @@ def rows_of(
         raise UserError("there are no questions to answer")
     by_video: dict[str, list[Question]] = {}
     for question in questions:
-        by_video.setdefault(question.video_id, []).append(strip_replies(question))
-    listed = {v.video_id: v for v in reading.videos}
-    sources = _sources(videos, list(listed.values()), set(by_video)) if videos is not None else {}
-    rows = [
-        dataclasses.replace(
-            whole(_matched(listed.get(name) or Video(video_id=name, uri=""), sources)),
-            questions=tuple(own), drop=None, problem=None,
+        by_video.setdefault(question.video_id, []).append(
+            dataclasses.replace(without_replies(question), answer=answer_of(question))
         )
+    located = {v.video_id: v for v in locate_videos(reading.videos, videos, by_video)}
+    rows = [
+        dataclasses.replace(located[name], questions=tuple(own), drop=None, problem=None)
         for name, own in by_video.items()
-    ]  # fmt: skip
+    ]
     return schemas.table(rows, Video)
+
+
+def locate_videos(
+    listed: Iterable[Video], source: str | None, wanted: Collection[str]
+) -> Rereadable[Video]:
+    """Return the videos `listed`, then those of the ids `wanted` that are not, with the addresses
+    that `source` (as `videos=`; None: none) has for them.
+
+    A video is matched by its id or by its file's name without ending. `listed` is read anew by each
+    iteration. Raises UserError where `source` has no video that is wanted.
+    """
+    sources = {} if source is None else _sources(source, listed, set(wanted))
+
+    def locate_each() -> Iterator[Video]:
+        missing = dict.fromkeys(wanted)
+        for video in listed:
+            missing.pop(video.video_id, None)
+            yield whole(_matched(video, sources))
+        for name in missing:
+            yield whole(_matched(Video(video_id=name, uri=""), sources))
+
+    return Rereadable(locate_each)
 
 
 def _sample(
@@ -69,13 +89,13 @@ def _sample(
     return chosen or set(rng.sample(kept, limit))
 
 
-def strip_replies(question: Question) -> Question:
-    """The question without replies of earlier evaluations, and with its answer as text."""
+def without_replies(question: Question) -> Question:
+    """The question without replies of earlier evaluations."""
     kept = tuple(v for v in question.verdicts if v.filter not in (FILTER, GRADE))
-    return dataclasses.replace(question, verdicts=kept, answer=answer_of(question))
+    return dataclasses.replace(question, verdicts=kept)
 
 
-def _sources(source: str, listed: Sequence[Video], wanted: set[str]) -> dict[str, Video]:
+def _sources(source: str, listed: Iterable[Video], wanted: set[str]) -> dict[str, Video]:
     """The videos of `source` by id and by file name. Raises UserError if none is wanted."""
     names = schemas.schema(Video).names
     table = read_videos(source)

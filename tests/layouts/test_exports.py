@@ -4,6 +4,7 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -95,6 +96,43 @@ def test_the_card_has_the_results_of_an_audit(tmp_path: Path) -> None:
     assert "have not been audited for shortcuts" in (tmp_path / "set" / "README.md").read_text()
     with pytest.raises(UserError, match=r"no audit\.json"):
         card.read_audit(str(tmp_path / "set"))
+
+
+def test_the_card_says_what_the_rows_have(tmp_path: Path) -> None:
+    """Of a table that people wrote, it claims no evidence, verdicts, making or models."""
+
+    def said(questions: list[Question], name: str) -> tuple[str, dict[str, Any]]:
+        hugging_face.write(questions, tmp_path / name)
+        metadata = json.loads((tmp_path / name / croissant.FILE).read_text())
+        return (tmp_path / name / "README.md").read_text(), metadata
+
+    bare = [replace(q, evidence=(), verdicts=(), provenance=None) for q in made(3)]
+    run = {"prompts": {"filters/blind": "p1", "neptune/questions": "p2"}}
+    readme, metadata = said(bare, "people")
+    assert ". Exported with Mustsee.\n" in readme
+    assert metadata["description"] == (
+        "Questions on videos. Exported with Mustsee. README.md describes them."
+    )
+    assert metadata["rai:dataLimitations"] == (
+        "Who wrote the questions is not recorded; they may be wrong."
+    )
+    assert "rai:hasSyntheticData" not in metadata
+    tally = card.CardCounts()
+    for question in bare:
+        tally.keep(question, "test")
+    assert card.provenance(run, tally) == "Not recorded."
+    judged = [replace(bare[0], verdicts=made(1)[0].verdicts), *bare[1:]]
+    readme, metadata = said(judged, "judged")
+    assert "Exported with Mustsee. 1 of 3 rows have: the verdicts of its filters with" in readme
+    assert metadata["rai:dataLimitations"].startswith("Questions were filtered automatically. Who")
+    readme, metadata = said([replace(q, evidence=(Span(0.0, 1.0),)) for q in made(3)], "made")
+    held = "Every row has: evidence, the verdicts of its filters with their raw replies, prov"
+    assert f". Made with Mustsee. {held}enance.\n" in readme
+    assert held in metadata["description"]
+    assert metadata["rai:dataLimitations"] == (
+        "Questions were written and filtered automatically and may be wrong."
+    )
+    assert metadata["rai:hasSyntheticData"] is True
 
 
 def test_the_card_has_the_genres_of_the_videos_with_questions() -> None:

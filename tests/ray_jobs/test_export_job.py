@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,9 +16,10 @@ import mustsee
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts import hugging_face
+from mustsee.layouts.card import Card, read_run
 from mustsee.layouts.errata import Erratum, write_errata
 from mustsee.recipes.neptune import layout as neptune
-from mustsee.records import Question, Video
+from mustsee.records import Question, Verdict, Video
 from ray_jobs.export import Export
 from tests.support.evaluation import questions
 
@@ -174,3 +176,74 @@ def test_errata_are_applied_before_the_subset_is_taken(
     written = {q.question_id: q for q in mustsee.read(tmp_path / "out")}
     assert second.question_id not in written
     assert written[first.question_id].answer == new
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "- 1 key corrected by errata: the column `repairs` says how" in readme
+    assert export(run, tmp_path / "as_is") == 0
+    assert "by errata" not in (tmp_path / "as_is" / "README.md").read_text()
+
+
+def table_of(folder: Path, names: Sequence[str]) -> Path:
+    lines = [f"{name},Who is {n}?,Tom,Ann,A" for n, name in enumerate(names)]
+    file = folder / "q.csv"
+    file.write_text("\n".join(["video,question,a0,a1,answer", *lines]) + "\n")
+    return file
+
+
+def test_the_files_of_a_table_s_videos_are_found_in_videos(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the id or the file's name, in a folder or a list."""
+    (tmp_path / "films").mkdir()
+    for name in ("one.mp4", "two.webm", "unasked.mp4"):
+        (tmp_path / "films" / name).write_bytes(name.encode())
+    (tmp_path / "list.csv").write_text("video_id,uri\nfirst,films/one.mp4\n")
+    copied = partial(hugging_face.write, videos="copy")
+    table, films = table_of(tmp_path, ["one.mp4", "two", "two"]), str(tmp_path / "films")
+    assert export(table, tmp_path / "out", layout=copied, videos=films) == 0
+    said = capsys.readouterr().out
+    assert "the videos are in its videos/ (2, layout.videos=copy)\n" in said
+    assert "has no file of" not in said
+    written = {p.name: p.read_bytes() for p in (tmp_path / "out" / "videos").iterdir()}
+    assert written == {"one.mp4": b"one.mp4", "two.webm": b"two.webm"}
+    assert [Path(v.uri).name for v in mustsee.read(tmp_path / "out").videos] == list(written)
+    listed = table_of(tmp_path, ["first", "third"])
+    settings = {"layout": copied, "videos": str(tmp_path / "list.csv")}
+    assert export(listed, tmp_path / "listed", **settings) == 0
+    said = capsys.readouterr().out
+    assert "(1, layout.videos=copy); no file is known of 1 more" in said
+    assert "list.csv has no file of 1 of 2 videos with questions: third" in said
+    assert (tmp_path / "listed" / "videos" / "one.mp4").read_bytes() == b"one.mp4"
+
+
+@pytest.mark.parametrize("way", ["copy", "link"])
+def test_no_file_to_copy_is_an_error(way: str, tmp_path: Path) -> None:
+    table = table_of(tmp_path, ["one", "two"])
+    layout = partial(hugging_face.write, videos=way)
+    with pytest.raises(UserError, match=rf"layout.videos={way}: no video file .* in videos=$"):
+        export(table, tmp_path / "out", layout=layout)
+    (tmp_path / "other.mp4").write_bytes(b"other")
+    with pytest.raises(UserError, match="no video for any question: expected ids such as one, two"):
+        export(table, tmp_path / "out", layout=layout, videos=str(tmp_path / "other.mp4"))
+    assert not (tmp_path / "out" / "README.md").exists()
+
+
+def test_replies_of_an_evaluation_are_not_exported(tmp_path: Path) -> None:
+    """Nor are the stages and prompts of its run."""
+    asked = [
+        replace(q, verdicts=(Verdict(filter="blind", model="m", reply="B"),
+                             Verdict(filter="answer", model="model_good", reply="B"),
+                             Verdict(filter="grade", model="model_judge", reply="right")))
+        for q in KEPT
+    ]  # fmt: skip
+    source = save(tmp_path / "run", asked)
+    run = {"recipe": "evaluate", "prompts": {"filters/blind": "p1"},
+           "funnel": [{"stage": "answer", "in": 2, "out": 2}]}  # fmt: skip
+    (source / "run.json").write_text(json.dumps(run))
+    layout = partial(hugging_face.write, card=Card(run=read_run(source)))
+    assert export(source, tmp_path / "out", layout=layout) == 0
+    verdicts = [v for q in mustsee.read(tmp_path / "out") for v in q.verdicts]
+    assert [(v.filter, v.model) for v in verdicts] == [("blind", "m")] * len(KEPT)
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "- 4 verdicts of `blind` by `m`" in readme
+    for other in ("model_good", "model_judge", "p1", "answer: 2 in"):
+        assert other not in readme

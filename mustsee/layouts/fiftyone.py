@@ -69,12 +69,13 @@ def write(
     text = json.dumps(labels.plain(), ensure_ascii=False, indent=1)
     (folder / FILE).write_text(text, encoding="utf-8")
     files = video_files.include(known.values(), folder, videos, into=DATA)
+    without_file = len(names) - sum(video_files.file_name(v) is not None for v in known.values())
     left = sum(1 for _ in chosen) - with_evidence
     said = [
         f"{with_evidence} questions and {sum(map(len, seen_facts.values()))} facts have bars on "
         f"{len(set(names.values()))} videos",
         f"{left} questions have no evidence, so no bar" if left else "",
-        f"the videos are in its {DATA}/ ({len(files)}, layout.videos={videos})"
+        video_files.describe_included(len(files), videos, without_file=without_file, into=DATA)
         if files and videos != "none"
         else video_files.where_to_put(files, DATA),
     ]

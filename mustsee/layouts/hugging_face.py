@@ -93,8 +93,7 @@ def write(
         responsible=_responsible(card, tally, known_videos),
     )
     if included:
-        line = f"the videos are in its {video_files.FOLDER}/ ({len(names)}, layout.videos={videos})"
-        return f"{line}; no file is known of {without_file} more" if without_file else line
+        return video_files.describe_included(len(names), videos, without_file=without_file)
     line = video_files.where_to_put(names)
     return f"{line}, or export with layout.videos=copy or link" if line else ""
 

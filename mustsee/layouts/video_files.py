@@ -88,6 +88,17 @@ def place_file(uri: str, target: Path, *, link: bool = True) -> None:
     shutil.copyfile(path, target)
 
 
+def describe_included(count: int, way: str, *, without_file: int, into: str = FOLDER) -> str:
+    """Return a line that says how many files `include` put, and of how many videos no file is
+    known.
+
+    `way` is "copy" or "link".
+    """
+    line = f"the videos are in its {into}/ ({count}, layout.videos={way})"
+    videos = f"{without_file} video{'s' * (without_file > 1)}"
+    return f"{line}; no file is known of {videos}" if without_file else line
+
+
 def where_to_put(names: Sequence[str], folder: str = FOLDER) -> str:
     """Return a line that says where the video files belong; empty without any."""
     if not names:

@@ -23,9 +23,8 @@ def rows_of(
 ) -> pa.Table:
     """One row per video with its questions.
 
-    `limit`: number of questions
-    to sample, at most; those of a group are taken together. Raises UserError where no video matches
-    a question.
+    `videos`: as `source` of `locate_videos`. `limit`: number of questions to sample, at most; those
+    of a group are taken together. Raises UserError where no video matches a question.
     """
     questions = list(reading.questions)
     kept = [i for i, q in enumerate(questions) if q.drop is None]

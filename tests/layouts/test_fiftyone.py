@@ -108,6 +108,14 @@ def test_facts_may_be_left_out_and_files_too(tmp_path: Path, videos: list[Video]
     assert "put long.mp4, my holiday.2.mkv into its data/" in said
 
 
+def test_videos_without_a_file_are_counted(tmp_path: Path, videos: list[Video]) -> None:
+    asked = [*ASKED, question("f", Span(1.0, 2.0), video_id="g")]
+    line = fiftyone.write(asked, tmp_path / "out", videos, videos="copy")
+    assert line.endswith("(2, layout.videos=copy); no file is known of 1 video")
+    with pytest.raises(UserError, match=r"no video file is known for these questions: .* videos="):
+        fiftyone.write(asked, tmp_path / "none", (), videos="copy")
+
+
 def test_without_evidence_and_with_one_name_for_two_files_nothing_is_written(
     tmp_path: Path, videos: list[Video]
 ) -> None:

@@ -210,7 +210,7 @@ def test_the_files_of_a_table_s_videos_are_found_in_videos(
     settings = {"layout": copied, "videos": str(tmp_path / "list.csv")}
     assert export(listed, tmp_path / "listed", **settings) == 0
     said = capsys.readouterr().out
-    assert "(1, layout.videos=copy); no file is known of 1 more" in said
+    assert "(1, layout.videos=copy); no file is known of 1 video\n" in said
     assert "list.csv has no file of 1 of 2 videos with questions: third" in said
     assert (tmp_path / "listed" / "videos" / "one.mp4").read_bytes() == b"one.mp4"
 

@@ -137,7 +137,8 @@ _mustsee; printf '%s\\n' "${{COMPREPLY[@]}}"
 def test_a_job_runs_from_any_folder_with_paths_relative_to_it(tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     (tmp_path / "videos" / "teaser.mp4").symlink_to(VIDEOS / "teaser.mp4")
-    done = run_command("neptune", "videos=videos", "out=runs/first", here=tmp_path)
+    rules = ("ask=facts", "vet=facts")
+    done = run_command("neptune", "videos=videos", "out=runs/first", *rules, here=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = pq.read_table(tmp_path / "runs" / "first" / "videos.parquet").to_pylist()
     assert [(r["video_id"], r["drop"].split(":")[0]) for r in rows] == [("teaser", "too short")]

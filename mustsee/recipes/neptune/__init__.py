@@ -5,4 +5,5 @@ from mustsee.papers import Paper
 PAPER = Paper(
     layout="mustsee.recipes.neptune.layout",
     choice_prompt="evaluate/neptune",
+    rules="mustsee.recipes.neptune.offline",
 )

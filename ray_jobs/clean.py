@@ -34,7 +34,7 @@ from mustsee.clean import learned, report
 from mustsee.clean.columns import columns_of, count_from
 from mustsee.clean.learned import LearnedGuesser
 from mustsee.clean.report import CleanForecast, extrapolate
-from mustsee.clean.rule import FAILED, BlindRule, ReaderScores, chance_of_row
+from mustsee.clean.rule import FAILED, BlindRule, ReaderScores
 from mustsee.clean.table_parts import TablePart, join_pieces, plan_parts, read_part, table_files
 from mustsee.clean.work import CHAT, DROPPED, KEPT, ROWS, CleanWork, write_whole
 from mustsee.errors import UserError
@@ -278,11 +278,7 @@ class CleanRun:
         usd, given = [each.usd for each in replies], [each.given for each in replies]
         calls = sum(m.calls for m in models.models)
         scores = {name: ReaderScores() for name in work.names}
-        for row, guess, replies in zip(rows, guesses, given, strict=True):
-            if guess is not None:
-                scores[learned.NAME].add(row, guess.right, 1 / guess.choices)
-            for name, own in zip(work.readers, replies, strict=not row.left):
-                scores[name].add(row, own.count(1), chance_of_row(row) * len(own), len(own))
+        work.add_scores(scores, rows, guesses, given)
         beating = {name: each.beats_chance() for name, each in scores.items()}
         if rehearsal.free:
             beating |= dict.fromkeys(work.readers, frozenset[str]())

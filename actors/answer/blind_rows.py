@@ -110,8 +110,7 @@ class OpenReaders:
         import uvloop
 
         loop = uvloop.new_event_loop()
-        # A model's connection lives as long as its process, and aiohttp complains of that here.
-        loop.set_exception_handler(lambda loop, context: None)
+        loop.set_exception_handler(_show_error)
         threading.Thread(target=loop.run_forever, name=STAGE, daemon=True).start()
         return loop
 
@@ -217,6 +216,14 @@ def _turn(row: TrainingRow, seed: int, number: int) -> int:
         return 0
     drawn = random.Random(f"{seed}/{row.question_id}/turns").sample(range(count), count)
     return drawn[number % count]
+
+
+def _show_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Show an error outside of the requests, but for aiohttp's complaint that a connection was not
+    closed: a model's connection lives as long as its process.
+    """
+    if not str(context.get("message", "")).startswith("Unclosed "):
+        loop.default_exception_handler(context)
 
 
 async def _cancel_tasks() -> None:

@@ -13,10 +13,10 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from mustsee.errors import UserError
-from mustsee.layouts.columns import NAMES, known_columns
+from mustsee.layouts.columns import NAMES, Answers, known_columns
 from mustsee.layouts.options import LabelledOptions, options_of, without_letters
 from mustsee.media.files import without_media_suffix
 from mustsee.replies.squad import normalize
@@ -56,8 +56,8 @@ _WORDED = re.compile(rf"^({'|'.join(NUMBERS)})\.?$", re.I)
 @dataclass(frozen=True, kw_only=True)
 class TrainingColumns:
     """The names of a training set's columns; null where there is none. `options`: a column for
-    each, or one with a list. `seconds`: the length of the video. `first`: the number of the first
-    option, where answers are numbers; null: none is.
+    each, or one with a list. `seconds`: the length of the video. `answers`: the kind of the answers
+    (`mustsee.layouts.columns`); null: inferred.
     """
 
     question: str | None = None
@@ -69,7 +69,12 @@ class TrainingColumns:
     source: str | None = None
     seconds: str | None = None
     chat: str | None = None
-    first: int | None = None
+    answers: Answers | None = None
+
+    @property
+    def first(self) -> int | None:
+        """The number of the first option, where answers are numbers of options."""
+        return {"number from 0": 0, "number from 1": 1}.get(self.answers or "")
 
 
 def columns_of(names: Collection[str], given: Mapping[str, Any] | None) -> TrainingColumns:
@@ -89,10 +94,11 @@ def columns_of(names: Collection[str], given: Mapping[str, Any] | None) -> Train
     values |= given or {}
     options: Any = values["options"]
     values["options"] = (options,) if isinstance(options, str) else tuple(options or ())
-    columns = TrainingColumns(**values)
-    if columns.first not in (None, 0, 1):
-        raise UserError(f"table: first={columns.first!r}: the first option has the number 0 or 1")
-    named = [v for k, v in (given or {}).items() if isinstance(v, str) and k != "options"]
+    columns, kinds = TrainingColumns(**values), get_args(Answers)
+    if columns.answers not in (None, *kinds):
+        raise UserError(f"table: answers={columns.answers!r}: expected one of {', '.join(kinds)}")
+    apart = ("options", "answers")
+    named = [v for k, v in (given or {}).items() if isinstance(v, str) and k not in apart]
     if missing := sorted({*named, *columns.options} - set(names)):
         raise UserError(f"questions: no column {missing}; it has {sorted(names)}")
     if columns.question is None and columns.chat is None:
@@ -107,7 +113,7 @@ def count_from(rows: Iterable[Mapping[str, Any]], columns: TrainingColumns) -> T
     """Return the columns with the number of the first option, as the answers of some rows show it.
     Raises UserError where they are numbers that fit both 0 and 1.
     """
-    if columns.first is not None or columns.answer is None:
+    if columns.answers is not None or columns.answer is None:
         return columns
     numbers, counts = list[int](), list[int]()
     for row in rows:
@@ -125,9 +131,10 @@ def count_from(rows: Iterable[Mapping[str, Any]], columns: TrainingColumns) -> T
     if from_zero == from_one:
         raise UserError(
             f"questions: the answers in {columns.answer!r} ({sorted(set(numbers))[:5]}) are "
-            "numbers of options counted from 0 or from 1: say which, as in 'table={first: 0}'"
+            "numbers of options counted from 0 or from 1: say which, as in "
+            "'table={answers: number from 0}'"
         )
-    return replace(columns, first=int(from_one < from_zero))
+    return replace(columns, answers="number from 1" if from_one < from_zero else "number from 0")
 
 
 @dataclass(frozen=True, kw_only=True)

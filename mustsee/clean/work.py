@@ -28,6 +28,7 @@ from mustsee.clean import learned
 from mustsee.clean.columns import TrainingColumns, TrainingRow, read_question
 from mustsee.clean.learned import CommonAnswers, Features, LearnedGuesser
 from mustsee.clean.rule import (
+    FAILED,
     RIGHT,
     BlindRule,
     ReaderScores,
@@ -160,19 +161,27 @@ class CleanWork:
         """Return the scores of all readers over all parts, by their names."""
         scores = {name: ReaderScores() for name in self.names}
         for part in parts:
-            for row, guess, given in zip(
-                self.rows(part), self.guesses(part), self.replies(part), strict=True
-            ):
-                if guess is not None:
-                    scores[learned.NAME].add(row, guess.right, 1 / guess.choices)
-                for name, replies in zip(self.readers, given, strict=not row.left):
-                    answered = [r for r in replies if r >= 0]
-                    right, chance = answered.count(RIGHT), chance_of_row(row) * len(answered)
-                    if answered:
-                        scores[name].add(row, right, chance, len(answered))
+            self.add_scores(scores, self.rows(part), self.guesses(part), self.replies(part))
         beating = {name: sorted(each.beats_chance()) for name, each in scores.items()}
         write_whole(Path(self.folder) / BEATING, json.dumps(beating).encode())
         return scores
+
+    def add_scores(
+        self,
+        scores: Mapping[str, ReaderScores],
+        rows: Sequence[TrainingRow],
+        guesses: Sequence[RowGuess | None],
+        replies: Sequence[Sequence[Sequence[int]]],
+    ) -> None:
+        """Add what the readers said of some rows; failed replies do not count."""
+        for row, guess, given in zip(rows, guesses, replies, strict=True):
+            if guess is not None:
+                scores[learned.NAME].add(row, guess.right, 1 / guess.choices)
+            for name, own in zip(self.readers, given, strict=not row.left):
+                answered = [r for r in own if r != FAILED]
+                right, chance = answered.count(RIGHT), chance_of_row(row) * len(answered)
+                if answered:
+                    scores[name].add(row, right, chance, len(answered))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -262,7 +271,7 @@ class CleanWork:
         for index, name in enumerate(self.readers):
             shares = (given[index] if given else [] for given in replies)
             columns[f"clean_{name}"] = [
-                f"{r.count(RIGHT)}/{sum(x >= 0 for x in r)}" if r else None for r in shares
+                f"{r.count(RIGHT)}/{len(r) - r.count(FAILED)}" if r else None for r in shares
             ]
         if self.learned.on:
             columns["clean_learned"] = [None if g is None else round(g.chance, 4) for g in guesses]

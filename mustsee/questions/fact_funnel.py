@@ -241,8 +241,11 @@ def _fact_losses(funnel: FactFunnel, *, by_rules: bool) -> Iterator[_Loss]:
             if by_rules
             else f"the model listed no fact; {OTHER_WRITER}",
         )
+    keys = "look.most=24"
+    if funnel.claims and not funnel.possible:  # Nothing is composed: looks at several moments.
+        keys = "look_own.fps=3 ask.settings.look_own.most=120"
     more_frames = (
-        "more frames show more (ask.settings.look.most=24), and another verifier may see more "
+        f"more frames show more (ask.settings.{keys}), and another verifier may see more "
         "(ask/verifier=openai ask.verifier.model=...)"
     )
     missed = funnel.looked_at - funnel.seen

@@ -225,7 +225,7 @@ def with_captions(video: Video, backgrounds: Sequence[Background]) -> Video:
 def with_placement(video: Video, plan: InsertionPlan, spans: Sequence[Span]) -> Video:
     """Return the row with the real times of its probes: in the segments, in the evidence of
     questions, and in the captions of background and probes, which are moved to the whole video's
-    clock. A row without segments (a re-cut) keeps its times, which are right to the frame.
+    clock. A row without segments keeps its times.
     """
     if video.segments is None:
         return video

@@ -118,7 +118,7 @@ def _matched(video: Video, sources: Mapping[str, Video]) -> Video:
             video, uri=match.uri, size=match.size, modified=match.modified,
             subtitles=match.subtitles or video.subtitles,
         )  # fmt: skip
-    is_clip = video.source is not None and video.plan is None  # A re-cut shows another order.
+    is_clip = video.source is not None and video.plan is None  # A plan makes a file of its own.
     if is_clip and (match := sources.get(video.source or "")) is not None:
         return dataclasses.replace(video, uri=match.uri, size=match.size, modified=match.modified)
     return video

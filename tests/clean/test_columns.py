@@ -94,8 +94,9 @@ def test_numbers_of_options_are_counted_as_the_rows_show() -> None:
     assert count_from(from_one, columns_of(list(rows[0]), None)).first == 1
     with pytest.raises(UserError, match="counted from 0 or from 1"):
         count_from(rows[1:], columns_of(list(rows[0]), None))
-    with pytest.raises(UserError, match="the number 0 or 1"):
-        columns_of(list(rows[0]), {"first": 2})
+    with pytest.raises(UserError, match="number from 0, number from 1"):
+        columns_of(list(rows[0]), {"answers": "number from 2"})
+    assert columns_of(list(rows[0]), {"answers": "number from 1"}).first == 1
 
 
 def test_columns_that_are_not_there_are_named() -> None:

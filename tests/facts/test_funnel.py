@@ -77,6 +77,9 @@ LOST = {  # the step that lost most -> words of its sentence, and its key for a 
     "not seen where they are claimed: 19 of 20": (
         FactFunnel(listed=20, looked_at=20, seen=1, possible=1), "ask.settings.look.most",
     ),
+    "not seen where they are claimed: 18 of 20": (
+        FactFunnel(listed=20, looked_at=20, seen=2, claims=3, held=3), "ask.settings.look_own.fps",
+    ),
     "the 6 facts that hold allow 0 questions": (
         FactFunnel(listed=6, spoken=2, looked_at=4, seen=4), "ask.settings.each",
     ),

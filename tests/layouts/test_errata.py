@@ -85,7 +85,7 @@ def test_a_bad_question_and_its_twin_are_dropped_and_other_siblings_are_named(
 ) -> None:
     twin = replace(QUESTION, question_id="t", options=(), answer_index=None, sibling_of="q",
                    relation=OPEN)  # fmt: skip
-    other = replace(QUESTION, question_id="o", sibling_of="q", relation="recut")
+    other = replace(QUESTION, question_id="o", sibling_of="q", relation="other")
     bad = errata(tmp_path, {"new": "bad", "who": "rater:ana", "evidence": "two are right"})
     assert bad.apply(QUESTION).drop == "errata: bad question, rater:ana: two are right"
     assert bad.apply(twin).drop is not None

@@ -187,13 +187,16 @@ class CleanRun:
                 self.parts = list(plan_parts(job.questions, job.part_rows, self.folder))
             content = {"key": key, "parts": [asdict(part) for part in self.parts]}
             write_whole(place, json.dumps(content).encode())
-        rows = list[Mapping[str, Any]]()
+        rows, faults = list[Mapping[str, Any]](), set[str]()
         step = max(1, len(self.parts) * job.part_rows // DETECTED_ROWS)
         for part in self.parts[::step]:
-            rows += [row.values for row in read_part(part) if not row.fault]
+            read = read_part(part)
+            rows += [row.values for row in read if not row.fault]
+            faults |= {row.fault for row in read if row.fault}
         rows = rows[:DETECTED_ROWS]
         if not rows:
-            raise UserError(f"questions={job.questions!r}: no row can be read")
+            why = ", ".join(sorted(faults))
+            raise UserError(f"questions={job.questions!r}: no row can be read: {why}")
         names = list(dict.fromkeys(name for row in rows for name in row))
         columns = count_from(rows, columns_of(names, job.table))
         self.work = CleanWork(

@@ -93,11 +93,10 @@ def plan_parts(source: str, rows: int, copies: Path) -> Iterator[TablePart]:
     number = 0
     for file in files:
         name = str(file.relative_to(root)) if root.is_dir() else file.name
-        read_from, spans = file, _text_spans
-        if file.suffix == ".parquet":
-            read_from, spans = _with_small_groups(file, name, rows, copies), _group_spans
-        first = 0
+        read_from, spans, first = file, _text_spans, 0
         try:
+            if file.suffix == ".parquet":
+                read_from, spans = _with_small_groups(file, name, rows, copies), _group_spans
             for start, end, count in spans(read_from, rows):
                 yield TablePart(
                     number=number, file=str(file), source=str(read_from), name=name,

@@ -157,6 +157,7 @@ def test_a_table_keeps_what_is_between_its_cells(tmp_path: Path) -> None:
         ("q.json", '[{"a": 1}, {"b"', "row 2 is not valid JSON"),
         ("q.jsonl", "\n\n", "has no rows"),
         ("q.txt", "x", "expected one of"),
+        ("q.parquet", "no parquet", "cannot read .*q.parquet"),
         ("q.csv.gz", "x", "unpack it"),
     ],
 )

@@ -188,6 +188,9 @@ def test_what_cannot_be_cleaned_is_refused(tmp_path: Path) -> None:
         run(questions=file, out=tmp_path / "out", answer="openai")
     with pytest.raises(UserError, match="no such file"):
         run(questions=tmp_path / "none.csv", out=tmp_path / "out")
+    (tmp_path / "half.jsonl").write_text('{"question": "Who?", "ans\n')
+    with pytest.raises(UserError, match="no row can be read: not valid JSON"):
+        run(questions=tmp_path / "half.jsonl", out=tmp_path / "out")
 
 
 @pytest.mark.slow

@@ -23,6 +23,8 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 # Ray's workers run at niceness 15: beside the tests' own processes they would get little of a core.
 os.environ.setdefault("RAY_worker_niceness", "0")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# A thread of Ray Data that outlives its test must not start a Ray of its own for the next one.
+os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
 
 
 @pytest.fixture(autouse=True)

@@ -85,7 +85,7 @@ def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
     assert "\n" in "".join(kept["question_category"].to_pylist())
     record = json.loads((out / "run.json").read_text())
     card = (out / "export/cinepile/README.md").read_text()
-    assert f"{kept.num_rows} questions on 1 videos" in card
+    assert f"{kept.num_rows} questions on 1 video, " in card
     assert "- align: 3 in, 1 out" in card
     assert f"- questions made: {record['questions']['made']}" in card
     assert "movies: 1 in train, 1 in test" in process.stdout

@@ -40,7 +40,9 @@ THRESHOLDS = {
     "Histogram": (0.05, 0.1, 0.15, 0.25, 0.3, 0.4),
     "Threshold": (6.0, 20.0, 30.0),
 }
-THRESHOLD_NAMES = {"Adaptive": "adaptive_threshold"}  # of detectors that do not say `threshold`
+THRESHOLD_NAMES = {
+    "Adaptive": "adaptive_threshold"
+}  # names in detectors that do not say `threshold`
 SCORE_METHODS = {  # the method that computes a frame's score, whatever the threshold
     "Content": "_calculate_frame_score",
     "Adaptive": "_calculate_frame_score",

@@ -20,7 +20,7 @@ from mustsee.audit.doubts import SuspectQuestion, find_suspects
 from mustsee.audit.guessers import askable_questions
 from mustsee.records import Question
 
-DRAWN_OPTIONS = 5  # of the questions that are drawn where none are given
+DRAWN_OPTIONS = 5  # options of the questions that are drawn where none are given
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,9 +44,9 @@ from mustsee.text import LETTERS
 from mustsee.verify.conditions.seen import merge_spans
 from ray_jobs.cli.launch import build, compose
 
-TURNED_SHARE = 0.2  # of the verdicts of a noisy look
-MAX_END_ERROR_S = 0.5  # of an end of the answer to a question that asks when
-LEAST_SHARED_S = 0.3  # of a stop and a moment, from which the moment shows it
+TURNED_SHARE = 0.2  # share of the verdicts of a noisy look that are turned
+MAX_END_ERROR_S = 0.5  # error of an end of the answer to a question that asks when
+LEAST_SHARED_S = 0.3  # seconds that a stop and a moment that shows it share, at least
 TEMPLATES = {  # kind -> the form of its phrases
     "event": "a {colour} {form} stands in the {place}",
     "object": "a {form} on grey ground",

@@ -37,7 +37,7 @@ from mustsee.verify.sight import Sight
 MAX_EVIDENCE_ERROR_S = 1.0  # largest distance of repaired evidence from the truth
 ROWS_IN_FLIGHT = 8
 BY_PRICE = ("sight first", "words first")  # orders whose prices are compared; a row is a video
-MANY_OPTIONS = 5  # with fewer, no value is left to replace an option that fits
+MANY_OPTIONS = 5  # options below which no value is left to replace one that fits
 DROP_REASONS = {  # column -> the beginning of a drop's text
     "ambiguous": "sight: more than one option fits",
     "disputed": "sight: answer disputed",

@@ -24,7 +24,7 @@ from mustsee.records import Span
 Payload = Mapping[str, Any]
 Thinks = Literal["not", "tags", "field"]
 DIMENSIONS = 384
-IMAGE_TOKENS = 258  # of a small image, as Gemini counts
+IMAGE_TOKENS = 258  # tokens of a small image, as Gemini counts
 CORRECTION = correction("|").partition("|")[0]
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 MAX_REPLY_BYTES = 64 << 20  # unpacked bytes of a reply that are read
-PIECE_BYTES = 1 << 16  # read from the connection at once
+PIECE_BYTES = 1 << 16  # bytes read from the connection at once
 UNPACKED_BYTES = 1 << 20  # unpacked at once
 ACCEPTED = "gzip, deflate"  # encodings that `Unpacker` reads
 

@@ -231,8 +231,8 @@ class Trace:
 
 
 COUNTED = "counted"  # `state` of a point that counts in a score
-GIVEN = "given"  # of one that a reader without the video said
-UNREACHED = "unreached"  # of one that a reader with the video did not say
+GIVEN = "given"  # a reader without the video said it
+UNREACHED = "unreached"  # a reader with the video did not say it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Clusters = Sequence[Hashable] | NDArray[np.integer[Any]]  # an array needs the least memory
-MIN_CLUSTERS = 10  # below it, percentiles of resamples give intervals that are too narrow
+MIN_CLUSTERS = 10  # clusters below which percentiles of resamples give too narrow intervals
 MIN_YOUDEN = 0.1  # sensitivity + specificity - 1, above which a judge's errors can be corrected
 
 

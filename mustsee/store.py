@@ -30,7 +30,7 @@ from mustsee.errors import ACCOUNT, DiskFull, MustseeError, Unwritable, UserErro
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 MAGIC = b"mustsee\1"  # the first bytes of an object, before the checksum
-HEADER_BYTES = 16  # before an object's content; a multiple of 8 keeps Arrow's buffers aligned
+HEADER_BYTES = 16  # bytes before an object's content; a multiple of 8 keeps Arrow's buffers aligned
 FORMAT_VERSION = "1"  # part of an object's name: objects of another version are ignored
 DAMAGED = "damaged"  # the folder of damaged objects
 # Errors of a file that the disk can no longer read. If the whole disk is lost, the first write ends

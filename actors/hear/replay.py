@@ -25,7 +25,7 @@ from mustsee.records import Video
 from mustsee.schemas import load
 
 COLUMNS = ("lines", "language", "transcribed_by", "unheard")
-DECIMALS = 3  # of seconds and scores
+DECIMALS = 3  # digits of seconds and scores
 
 
 @dataclass(frozen=True, kw_only=True)

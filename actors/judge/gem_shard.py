@@ -15,11 +15,11 @@ from typing import Any
 from mustsee.errors import UserError
 
 GB = 1e9
-TRAINED_BYTES = 16  # of a weight that is trained: itself, its gradient, two moments
-GATHERED_BYTES = 8  # of a gathered one: bfloat16 and float32, weight and gradient
-FROZEN_BYTES = 2  # of a weight beside adapters
-STATES_BYTES = 2  # of a hidden state
-SCORES_BYTES = 8  # of an attention score, forward and backward
+TRAINED_BYTES = 16  # bytes of a weight that is trained: itself, its gradient, two moments
+GATHERED_BYTES = 8  # bytes of a gathered weight: bfloat16 and float32, weight and gradient
+FROZEN_BYTES = 2  # bytes of a weight beside adapters
+STATES_BYTES = 2  # bytes of a hidden state
+SCORES_BYTES = 8  # bytes of an attention score, forward and backward
 
 
 @dataclass(frozen=True, kw_only=True)

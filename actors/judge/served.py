@@ -29,7 +29,7 @@ from mustsee.judge.judge import (
 from mustsee.judge.prompt import Triple
 from mustsee.store import hardware
 
-ATTEMPTS = 12  # of a request, some minutes in all: a lost replica loads its weights again
+ATTEMPTS = 12  # tries of a request, some minutes in all: a lost replica loads its weights again
 CHARACTERS_PER_TOKEN = 4  # about; the endpoint counts by itself
 
 

@@ -33,7 +33,7 @@ from mustsee.verify.vetting import (
 )
 from mustsee.verify.worth import CONDITIONS_PROMPT, PROMPT, WorthRules, rate_worth
 
-NAME = "vet"  # of the stage in jobs, by which rows keep their counts of requests
+NAME = "vet"  # name of the stage in jobs, by which rows keep their counts of requests
 FURTHER_GUESSERS = ("guesser_2", "guesser_3")  # roles that may be null
 
 

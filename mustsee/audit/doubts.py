@@ -30,7 +30,7 @@ MIN_NAMED = 2 / 3  # share of the doubt that falls on one other option, which is
 MIN_VOTES = 2  # one model that disagrees with a key is more often wrong than the key
 PRIOR_MODEL = (0.7, 10.0)  # accuracy of a model before any vote, and how many votes that weighs
 PRIOR_KEY = (0.95, 20.0)
-ROUNDS = 100  # of the estimation, which ends before when nothing changes
+ROUNDS = 100  # rounds of the estimation, which ends before when nothing changes
 AGREED, SPLIT = "agreed", "votes"
 
 Votes = Mapping[str, Mapping[str, int]]

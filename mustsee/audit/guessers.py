@@ -31,7 +31,7 @@ ABOUT: Mapping[str, str] = {
     "wording": "the option with the words of right answers on other videos",
     "learned": "the option that a text model prefers that was fitted to questions on other videos",
 }
-SHORT: Mapping[str, str] = {  # for tables
+SHORT: Mapping[str, str] = {  # names for tables
     "longest": "longest option",
     "shortest": "shortest option",
     "central": "most like the others",

@@ -38,11 +38,11 @@ Floats = NDArray[np.float64]
 NAME = "learned"
 FOLDS = 5
 L2 = 0.3  # strength of the regularisation
-MAX_STEPS = 60  # of the fit
-MIN_VIDEOS = 3  # below it, there is too little to learn from
+MAX_STEPS = 60  # steps of the fit, at most
+MIN_VIDEOS = 3  # videos below which there is too little to learn from
 MAX_LEARNED = 4000  # questions to fit on; each takes 10 ms and tens of kB
 SCORED_AT_ONCE = 500  # further questions whose features are in memory
-DECIMALS = 6  # of the metric; further ones depend on the processor's kernels
+DECIMALS = 6  # digits of the metric; further ones depend on the processor's kernels
 ALARM_LEVEL = 0.05  # p-value, adjusted by Holm
 
 

@@ -24,9 +24,9 @@ from mustsee.run.tables import Tables
 from mustsee.verify.conditions.seen import spread, video_span
 
 FRAMES_PER_QUESTION = 4
-FRAME_PIXELS = 240  # of the longer side
+FRAME_PIXELS = 240  # pixels of the longer side
 GAINS = ("blind_gap", "visual_gain", "temporal_gain", "needed", "recovery")
-MAX_LISTED = 40  # of pairs, of doubtful keys, and of findings
+MAX_LISTED = 40  # pairs, doubtful keys and findings that are listed, at most
 
 
 @dataclass(frozen=True, kw_only=True)

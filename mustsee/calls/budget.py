@@ -19,8 +19,8 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Literal
 
-RECENT_CALLS = 64  # of a model and prompt, whose ratios of bill to estimate are kept
-BILLING_QUANTILE = 0.95  # of these ratios
+RECENT_CALLS = 64  # ratios of bill to estimate that are kept of a model and prompt
+BILLING_QUANTILE = 0.95  # the ratio that an estimate is multiplied by, among those kept
 MIN_MARGIN = 1.25  # factor on the quantile, for calls that are in flight together
 FIRST_MARGIN = 8.0  # added to the margin, divided by the calls that were billed as expected
 SLOW_START = 4  # calls in flight for each call that was billed as expected

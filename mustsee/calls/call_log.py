@@ -33,7 +33,7 @@ from mustsee.calls.usage import CallCounts, CallOutcome, UsageTotals
 from mustsee.store import resolve
 
 FOLDER = "call_log"
-START_FORMAT = "%Y%m%dT%H%M%S%f"  # of a run's start, in its name
+START_FORMAT = "%Y%m%dT%H%M%S%f"  # how a run's start stands in its name
 UNWRITTEN_FIELDS = ("account", "said", "quotas")  # they concern limits, not money
 DEFAULTS = {f.name: f.default for f in fields(CallOutcome)}
 COSTS = [f.name for f in fields(CallCost)]

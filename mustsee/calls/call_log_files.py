@@ -15,7 +15,7 @@ ENDING = ".jsonl"
 # A file on an object store is rewritten with each entry, so a new one begins at this size.
 LARGE_FILE_BYTES = 1 << 20
 SYNC_S = 1.0  # seconds between two syncs of a local file; more where a sync takes more than
-SYNC_SHARE = 0.02  # of the time
+SYNC_SHARE = 0.02  # share of the time that writing through to the disk may take
 
 
 class RunFile:

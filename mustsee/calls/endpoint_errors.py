@@ -18,7 +18,7 @@ from mustsee.errors import hide_secrets
 MAX_MESSAGE_CHARACTERS = 300  # characters of an endpoint's message that are passed on
 MAX_DEPTH = 12  # objects within objects that are read
 MAX_STRING = 20_000  # characters of one string that are read
-UNKNOWN_STATUS = 502  # of an error that names none: worth a retry
+UNKNOWN_STATUS = 502  # status of an error that names none: worth a retry
 _ECHOES = ("input", "flagged_input", "ctx", "request_id", "id")  # keys of what was sent, and of ids
 _WRAPPERS = ("error", "errors", "detail", "message", "msg", "error_msg", "raw", "reason", "body",
              "base_resp", "status_msg", "metadata", "data", "response")  # fmt: skip

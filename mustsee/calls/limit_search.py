@@ -19,7 +19,7 @@ CUBIC_SLOPE = 0.006  # C of RFC 9438, for this cut
 RECOVERY_S = ((1 - CUT_SHARE) / CUBIC_SLOPE) ** (1 / 3)
 MIN_CALLS_PER_STEP = 20  # a step of the climb takes a second, or longer until it has these calls
 LONGEST_STEP_S = 10.0
-RECENT_CALLS = 50  # over which refusals are counted
+RECENT_CALLS = 50  # calls among which refusals are counted
 MAX_REFUSED_SHARE = 0.08  # share of calls that may be refused well below the top without a cut
 NOISE_CALLS = 3  # refusals allowed at the top for each that occurred below it
 # Refusals below this share of the peak are not due to the rate, so a cut cannot prevent them.
@@ -33,7 +33,7 @@ REPEATED_CUT_CALLS = 3  # a refusal this soon after a cut makes the next cut dee
 # Calls this many times as slow as the fastest, without more throughput, mean congestion.
 SLOW_RATIO = 2.0
 OUTAGE_REFUSALS = 8  # refusals in a row that mean an outage
-COLLAPSE_SHARE = 1 / 16  # of the rate before an outage, below which it is restored by doubling
+COLLAPSE_SHARE = 1 / 16  # share of the rate before an outage, below which doubling restores it
 
 Measure = Literal["rate", "window"]
 BOTH_MEASURES: tuple[Measure, ...] = ("rate", "window")

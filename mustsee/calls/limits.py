@@ -20,10 +20,10 @@ from mustsee.errors import UserError
 BURST_S = 1.0
 # The longest time from admission to start, kept short so that new limits apply to a call.
 HORIZON_S = 0.1
-TROUBLE_AFTER_S = 5.0  # without an answer, after which the endpoint's message is shown
+TROUBLE_AFTER_S = 5.0  # seconds without an answer after which the endpoint's message is shown
 REFUSAL_CALLS = 8  # recent calls over which the share of refusals is averaged
-RETRY_SILENT_AFTER_S = 5.0  # between two attempts at an endpoint that answers nothing
-QUOTA_HEADER = "x-ratelimit-limit-"  # of OpenAI-compatible endpoints
+RETRY_SILENT_AFTER_S = 5.0  # seconds between two attempts at an endpoint that answers nothing
+QUOTA_HEADER = "x-ratelimit-limit-"  # start of the quota headers of OpenAI-compatible endpoints
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,7 +40,8 @@ HOSTS = {  # ends of hosts, and litellm's names of their providers
     "api.z.ai": "zai",
 }
 PROVIDERS = frozenset(HOSTS.values())
-MAKERS = {  # as a gateway (OpenRouter, a proxy) writes them before a model, at the maker's price
+# Makers as a gateway (OpenRouter, a proxy) writes them before a model at the maker's price.
+MAKERS = {
     "openai": "openai",
     "google": "gemini",
     "anthropic": "anthropic",

@@ -20,7 +20,7 @@ from mustsee.calls.endpoint_errors import error_texts, parse_json
 
 REFUSING_STATUS = (400, 403, 404, 405, 422, 501)
 LIMITS = ("max_completion_tokens", "max_tokens")  # names of the limit of output tokens
-DETAIL = "detail"  # of an image, within the messages
+DETAIL = "detail"  # the key of an image's detail within the messages
 SCHEMA = "response_format"
 LOGPROBS = ("logprobs", "top_logprobs")
 # Never left out: without them the request would be another one.

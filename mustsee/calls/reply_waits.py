@@ -16,7 +16,7 @@ from mustsee.calls.llm import Request
 IN_A_ROW = (
     2  # timeouts of a prompt without an answer in between, before its other calls wait longer
 )
-FACTORS = (1, 3, 8)  # on the timeout
+FACTORS = (1, 3, 8)  # multiples of the timeout
 
 
 class ReplyWaits:

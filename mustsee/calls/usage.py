@@ -12,7 +12,7 @@ from mustsee.calls.quota import Quota
 from mustsee.errors import MustseeError, UserError
 
 MILLION = 1_000_000
-MAX_REASONS = 5  # of unparseable replies, listed in `run.json`
+MAX_REASONS = 5  # reasons of unparseable replies that `run.json` lists
 
 Outcome = Literal["done", "cached", "retry", "refused", "failed"]
 RETRY_OUTCOMES: tuple[Outcome, ...] = ("retry", "refused")

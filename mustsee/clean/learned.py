@@ -29,9 +29,9 @@ from mustsee.text import terms, words
 
 Floats = NDArray[np.float32]
 NAME = "learned"
-BITS = 20  # of the table of weights, for each fold
+BITS = 20  # size of the table of weights, for each fold
 FOLDS = 5
-COMMON_ANSWERS = 8  # of a type, among which an open answer is guessed
+COMMON_ANSWERS = 8  # answers of a type among which an open answer is guessed
 MIN_ANSWERS = 3  # times that an answer occurs on other videos, to be among them
 MAX_COUNTED = 200_000  # answers that are counted at once; rare ones are forgotten then
 BATCH = 128  # questions of one step of the fit

@@ -16,7 +16,7 @@ from mustsee.text import printable
 GROUPS = {"source": 0, "type": 1, "kind": 2, "length": 3}  # places in a tally's key
 MAX_LISTED = 40  # groups in the text; clean.json has all
 Z90 = 1.645
-GAP_LIMIT = 0.2  # between forecast and bill, from which the report warns
+GAP_LIMIT = 0.2  # difference of forecast and bill from which the report warns
 
 
 @dataclass(frozen=True, kw_only=True)

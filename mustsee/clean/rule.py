@@ -22,7 +22,7 @@ from mustsee.questions.chance import chance_to_pass
 
 Then = Literal["drop", "weigh", "mark"]
 RIGHT, WRONG, FAILED = 1, 0, -1  # of one reply
-BUCKETS = 64  # of videos, which the test against chance takes as its independent units
+BUCKETS = 64  # groups of videos, which the test against chance takes as its independent units
 ALARM_LEVEL = 0.05  # p-value, adjusted by Holm
 MAX_GROUPS = 500  # types that are tested; rows of further ones count with the whole set only
 DECIDED = ("known", "not known", "not decided", "left alone")

@@ -29,8 +29,8 @@ from mustsee.tables import csv_records, find_delimiter, header_lines, one_line_e
 
 FLOATS = ("clean_weight", "clean_learned")  # added columns that are numbers; others are texts
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
-CHUNK_BYTES = 1 << 20  # of a .json that are read at once
-MAX_ROW_CHARACTERS = 1 << 26  # of one row of a .json; more is not valid JSON
+CHUNK_BYTES = 1 << 20  # bytes of a .json that are read at once
+MAX_ROW_CHARACTERS = 1 << 26  # characters of one row of a .json; more is not valid JSON
 MAX_GROUP_PARTS = 4  # parts that a row group may be worth before it is split
 
 

@@ -44,7 +44,8 @@ from mustsee.text import LETTERS
 
 COMMON, BEATING = "common.json", "beating.json"
 ROWS, KEPT, DROPPED, CHAT = "rows", "kept", "dropped", "chat"
-LENGTHS = ((60, "0 to 1 min"), (600, "1 to 10 min"), (3600, "10 to 60 min"))  # of videos
+# Classes of the lengths of videos.
+LENGTHS = ((60, "0 to 1 min"), (600, "1 to 10 min"), (3600, "10 to 60 min"))
 SCHEMA = pa.schema([
     ("question_id", pa.string()), ("video", pa.string()), ("source", pa.string()),
     ("question_type", pa.string()), ("seconds", pa.float64()), ("question", pa.string()),

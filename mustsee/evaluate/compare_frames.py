@@ -13,7 +13,8 @@ from mustsee.stats import Estimate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_FRAMES = re.compile(r" (?:\d+ frames(?: \+ )?|blind$)")  # in a model's name
+# The part of a model's name that says its frames.
+_FRAMES = re.compile(r" (?:\d+ frames(?: \+ )?|blind$)")
 
 FramePoints = Mapping[str, Sequence[tuple[int, Estimate]]]
 

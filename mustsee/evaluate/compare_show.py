@@ -61,7 +61,7 @@ REASONS = {
     UNGRADED: "the answer was not graded",
     ABSENT: "not in its evaluation, or dropped there",
 }
-COLUMNS: Mapping[str, Sequence[str]] = {  # of each CSV file
+COLUMNS: Mapping[str, Sequence[str]] = {  # columns of each CSV file
     SCORES: (
         "benchmark", "measure", "row", "evaluation", "kind", "rank", "best_rank", "worst_rank",
         "differs_from_next", "group", "column", "score", "low", "high", "n", "videos",

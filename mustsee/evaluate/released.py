@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from mustsee.evaluate.answers import Answer, order
 from mustsee.evaluate.scorers.official import RULES
 
-NAMES = {"cinepile": "CinePile", "mlvu": "MLVU"}  # by recipe
+NAMES = {"cinepile": "CinePile", "mlvu": "MLVU"}  # names of papers by recipe
 
 
 def released_scores(replies: Iterable[Answer]) -> dict[str, float]:

@@ -28,8 +28,9 @@ from mustsee.replies.forms import (
 SCALES = {"subPlot": ("accuracy", "relevance"), "summary": ("completeness", "reliability")}
 PROMPTS = {"subPlot": "evaluate/scene", "summary": "evaluate/summary"}
 LEVELS = (1, 2, 3, 4, 5)
-POINT_LEVELS = (1, 3, 5)  # of one scoring point
-_SCORE_KEYS = ("score", "level", "value", "rating", "grade")  # of a nested score
+POINT_LEVELS = (1, 3, 5)  # scores of one scoring point
+# Keys under which a nested score stands.
+_SCORE_KEYS = ("score", "level", "value", "rating", "grade")
 _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*5)?\s*")
 
 

@@ -19,7 +19,7 @@ from mustsee.stats import Estimate
 from mustsee.verify.conditions.seen import common, merge_spans
 
 THRESHOLDS = (0.3, 0.5, 0.7)
-EVIDENCE_IOU = 0.3  # from which an answer counts as given with its evidence
+EVIDENCE_IOU = 0.3  # an answer with at least this overlap counts as given with its evidence
 _ALWAYS = Span(0.0, 1e9)
 
 

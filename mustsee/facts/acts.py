@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mustsee.records import Fact
 
-MIN_RANGE_S = 60.0  # from the first to the last act of somebody who stays on the screen
+MIN_RANGE_S = 60.0  # seconds from the first to the last act of somebody who stays on the screen
 _MOVES = (
     "bends crouches ducks glances kneels leans lifts lies looks lowers moves nods raises rises "
     "rolls shakes shifts sits smiles spins stands steps straightens stretches swings tilts turns "

@@ -30,7 +30,7 @@ from mustsee.text import terms
 
 T = TypeVar("T")
 MAX_CANDIDATES = 13  # wrong answers that a stem may choose from, at most
-MAX_MOMENTS = 3  # of the stretch of a fact that a question names, at most
+MAX_MOMENTS = 3  # moments of the stretch of a fact that a question names, at most
 MIN_ALONE = 3  # wrong answers of a question that stands alone, at least
 MIN_BESIDE = 4  # other facts of a scene from which wrong answers of that scene can be drawn
 MARKED_KINDS = frozenset({"event", "text", "line", "sound"})  # titles and goodbyes are of these

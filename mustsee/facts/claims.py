@@ -37,8 +37,8 @@ KINDS = (
     "thread",
 )  # fmt: skip
 CHANGES = ("role", "order", "cause", "purpose", "object", "outcome")
-MAX_WORDS = 40  # of a claim
-MIN_APART_S = 2.0  # between the middles of the first and the last span of a claim's facts
+MAX_WORDS = 40  # words of a claim, at most
+MIN_APART_S = 2.0  # seconds between the middles of the first and the last span of a claim's facts
 _ID = re.compile(r"[\[(]?\s*F?\s*(\d{1,4})\s*[\])]?", re.IGNORECASE)
 
 

@@ -30,7 +30,7 @@ from mustsee.verify.conditions.seen import video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 OPEN_SUBSET, CHOICE_SUBSET = "open", "choices"  # of videos that have both sorts of questions
-CLAIMS_OF_QUESTION = 3  # that are points of an open question, about; the others are facts
+CLAIMS_OF_QUESTION = 3  # claims among the points of an open question, about; the others are facts
 SPARE = "spare: enough others of its skill are asked"
 TOO_FEW_CLAIMS = "too few claims hold (ask.settings.deep.claims.claims=N lists more)"
 TOO_FEW_PASSED, NOTHING_TO_ASK = "too few passed the exams", "the writer found nothing to ask"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mustsee.errors import UserError
 from mustsee.verify.conditions.seen import Condition
 
-LEAST_CLAIMS = 6  # of a part of a long video; fewer make no thread
+LEAST_CLAIMS = 6  # claims of a part of a long video, at least; fewer make no thread
 
 
 @dataclass(frozen=True, kw_only=True)

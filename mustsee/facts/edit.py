@@ -40,7 +40,7 @@ FAULTS = (
     "stiff",
 )  # fmt: skip
 NO_FAULT = "none"
-QUESTIONS_AT_ONCE = 40  # that one reply holds
+QUESTIONS_AT_ONCE = 40  # questions that one reply holds
 QUESTION_LISTS = "lists of open questions"  # `what` of the requests
 READINGS = "an editor's readings of open questions"  # `what` of the requests
 # names of counts in run.json

@@ -27,10 +27,10 @@ from mustsee.text import length
 from mustsee.verify.conditions.seen import merge_spans
 
 PROMPT = "facts/extract"
-MAX_WORDS = 14  # of a phrase
-SPREAD_S = 0.5  # on both sides of a single time, which one picture gave
+MAX_WORDS = 14  # words of a phrase, at most
+SPREAD_S = 0.5  # seconds added on both sides of a single time, which one picture gave
 MIN_LINE_WORDS = 3
-MIN_LETTERS = 4  # of an on-screen text
+MIN_LETTERS = 4  # letters of an on-screen text, at least
 SAME_TEXT_RATIO = 0.85  # difflib ratio from which two texts are readings of one
 _HEAD = re.compile(r"[\s>*_#•-]*(?:(fact\s*\d{0,3}|\d{1,3})[*_]*\s*[:：.)])?[\s*_]*", re.IGNORECASE)
 _BULLETS = re.compile(r"^\s*(?:[•●▪◦·]\s*|[*-]\s+)+")  # none begins "-20%" or "*NSYNC"

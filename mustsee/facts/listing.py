@@ -25,7 +25,7 @@ from mustsee.records import Fact, Span, Video
 from mustsee.verify.conditions.seen import Condition, merge_spans, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
-NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
+NAMED_KINDS = ("person", "place")  # kinds of facts that have one phrase in the whole video
 WINDOWS = "windows"  # `what` of the requests
 
 

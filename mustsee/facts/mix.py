@@ -20,7 +20,7 @@ SKILLS = (
 )  # fmt: skip
 SHARE, EACH, ALL = "share", "video", "all"  # what the numbers of a mix say
 WHOLE = "whole"  # a level of reach: from one end of the video to the other
-WHOLE_SHARE = 0.75  # of a video, between the first and the last moment of such a question
+WHOLE_SHARE = 0.75  # share of a video between the first and the last moment of such a question
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,10 @@ from mustsee.facts.table import find_touched
 from mustsee.records import Fact, Frame, ImageVector, Span, Video
 from mustsee.verify.conditions.seen import video_span
 
-LEAST_MOMENTS = 14  # of a short video, about: of fewer, few options are known to be false
-SHORTEST_S = 1.5  # of a moment of a short video, about
-MAX_DISTANCE = 0.1  # of moments that look alike: root mean square of their mean descriptors
+# Moments of a short video, about: among fewer, few options are known to be false.
+LEAST_MOMENTS = 14
+SHORTEST_S = 1.5  # seconds of a moment of a short video, about
+MAX_DISTANCE = 0.1  # root mean square between mean descriptors of moments that look alike
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,7 @@ BLIND_TOGETHER = 12  # questions that are answered at once with all others in vi
 SPOKEN_MARGIN_S = 2.0  # seconds around the evidence of which lines are shown
 SHOWN_MARGIN_S = 1.0  # seconds around the evidence that are shown
 SHORT_VIDEO = 8  # a video of less than so many times the seconds that are needed is short
-MIN_WRONG_WORDS = 5  # of a guesser's wrong statement that others may make, too
+MIN_WRONG_WORDS = 5  # words of a guesser's wrong statement that others may make, too, at least
 
 
 @dataclass(frozen=True)

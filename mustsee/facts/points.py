@@ -33,10 +33,10 @@ from mustsee.verify.conditions.seen import merge_spans, video_span
 PROMPT = "facts/questions"
 RECIPE = "facts"  # `recipe` of the questions
 FORM = "points"  # `form` of the questions
-POINT_KINDS = ("event", "state", "cause", "object")  # of facts that may be points
+POINT_KINDS = ("event", "state", "cause", "object")  # kinds of facts that may be points
 MAX_FACTS = 150  # facts that the writer is shown beside the claims
 MAX_QUESTION_WORDS = 60
-MAX_SPANS = 8  # of a statement that the writer is shown
+MAX_SPANS = 8  # spans of a statement that the writer is shown, at most
 QUESTION_TYPE = "Other"
 _ID = re.compile(r"[\[(]?\s*([CF])\s*(\d{1,4})\s*[\])]?", re.IGNORECASE)
 

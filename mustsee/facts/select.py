@@ -21,7 +21,8 @@ from mustsee.records import PAIR, SET
 
 SELECTION_TRIES = 100  # orders that are tried; the best selection is kept
 SHUFFLE_SHARE = 0.5  # how far an order's places are shuffled, as a share of its length
-MAX_RANK_FACTOR = 1.4  # of the even share of questions with the truth at one rank, at most
+# Questions with the truth at one rank, at most, as a multiple of the even share.
+MAX_RANK_FACTOR = 1.4
 MIN_PER_RANK = 4  # questions with the truth at one rank that are allowed in any case
 # What goes with an event, a strong guesser knows better than the one that selects: in a run by hand
 # it guessed 20 of 28 of these, and 3 of 21 of the others.

@@ -16,7 +16,8 @@ from mustsee.facts.stem import QuestionForm
 from mustsee.verify.conditions.seen import Condition
 
 PASSES = 2  # exams in which a question must not be answered right
-MODEL_KINDS = ("event", "place", "person", "object", "state", "cause")  # asked of a writer
+# Kinds of facts that a writer lists.
+MODEL_KINDS = ("event", "place", "person", "object", "state", "cause")
 
 
 @dataclass(frozen=True, kw_only=True)

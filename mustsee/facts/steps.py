@@ -16,7 +16,7 @@ from mustsee.questions.orders import SEPARATOR
 from mustsee.records import Fact
 
 MIN_STEPS = 3  # lines with words of a step, at least
-MIN_SHARE = 0.15  # of all lines
+MIN_SHARE = 0.15  # share of all lines, at least
 _STEP = re.compile(
     r"“(?:and |so |but |okay,? )?(?:first|second|third|next|now|then|after that|finally|lastly)\b"
     r"|.*\b(?:step|(?:first|next|last) (?:job|thing))\b",

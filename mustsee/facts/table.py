@@ -25,7 +25,8 @@ from mustsee.text import terms
 Entry = tuple[str, int]  # id of a fact, number of a moment
 VIEW = "view"  # kind of all that rules measure in pixels; no model is asked for it
 TEXTS = "texts"  # source of on-screen texts
-MIN_SHARED = 0.3  # of the shorter of both: a fact's span and a moment that share less are apart
+# Share of the shorter of a fact's span and a moment; those that share less are apart.
+MIN_SHARED = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,9 +42,9 @@ STATEMENTS = (
     "{right}", "It is {right}.", "{right}. {right}", "Answer: {right}", "The answer is {right}.",
     "{question}: {right}", "{right}, {right}",
 )  # fmt: skip
-SHORT_ANSWER_WORDS = 6  # at most, of a short answer
-LONG_ANSWER_WORDS = 40  # at most, of a long answer
-MIN_LENGTH_RATIO = 3  # of a long reference's words to a short answer's
+SHORT_ANSWER_WORDS = 6  # words of a short answer, at most
+LONG_ANSWER_WORDS = 40  # words of a long answer, at most
+MIN_LENGTH_RATIO = 3  # words of a long reference as a multiple of a short answer's
 
 
 def contrast_pairs(

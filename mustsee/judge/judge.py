@@ -23,7 +23,7 @@ from mustsee.judge.contrast_rules import find_contrast
 from mustsee.judge.prompt import Triple, blank, is_forged, strip_special_tokens, triple
 from mustsee.store import hardware, keyed_by
 
-MAX_PROMPT_TOKENS = 1024  # of the whole prompt (Neptune D.3, "decode cache")
+MAX_PROMPT_TOKENS = 1024  # tokens of the whole prompt (Neptune D.3, "decode cache")
 # Closer to the threshold than this many logits, the batch shape can change a bfloat16 verdict.
 NEAR_THRESHOLD_LOGIT = 0.25
 

@@ -23,7 +23,7 @@ PROMPT = "facts/grade"
 ENTAILED, ABSENT, CONTRADICTED = "ENTAILED", "ABSENT", "CONTRADICTED"
 VALUES = {ENTAILED: 1, ABSENT: 0, CONTRADICTED: -1}
 ASSERTED = {"YES": True, "NO": False}
-CONTRADICTION_WEIGHT = 1  # of a wrong statement that an answer makes; points have 1 to 3
+CONTRADICTION_WEIGHT = 1  # weight of a wrong statement that an answer makes; points have 1 to 3
 
 
 @dataclass(frozen=True, kw_only=True)

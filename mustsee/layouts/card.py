@@ -18,7 +18,7 @@ from mustsee.layouts.card_scores import scores_text
 from mustsee.layouts.errata import CORRECTED_BY
 from mustsee.records import PAIR, SET, Question, Video
 
-CONTENTS = (  # of a row: `Question.evidence`, `.verdicts`, `.provenance`
+CONTENTS = (  # what a row holds: `Question.evidence`, `.verdicts`, `.provenance`
     "evidence",
     "the verdicts of its filters with their raw replies",
     "provenance",

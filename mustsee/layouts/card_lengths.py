@@ -11,7 +11,7 @@ from mustsee.text import clock, length
 
 LONG_VIDEO_S = 600.0  # median length from which a card has the tag "long-video"
 Length = TypeVar("Length", int, float)
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the columns: how many are at most as long
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # the columns: share of the items that are at most as long
 
 
 class TextLengths:

@@ -17,9 +17,9 @@ from mustsee.replies.thinking import split_reasoning
 Row = Mapping[str, Any]
 PROMPT = "facts/grade"
 VALUES = {"ENTAILED": 1, "ABSENT": 0, "CONTRADICTED": -1}
-CONTRADICTION_WEIGHT = 1  # of a wrong statement that an answer makes
-WORDS_OF_POINT = 25  # that an answer may have for each point
-GRADER_TIMEOUT_S = 300.0  # of one request
+CONTRADICTION_WEIGHT = 1  # weight of a wrong statement that an answer makes
+WORDS_OF_POINT = 25  # words that an answer may have for each point
+GRADER_TIMEOUT_S = 300.0  # seconds for which one request is waited for
 TRIES = 3  # requests for a reply that can be parsed
 _LINE = re.compile(r"^\W*(POINT|STATEMENT) (\d+)\W*(ENTAILED|ABSENT|CONTRADICTED|YES|NO)\b", re.M)
 

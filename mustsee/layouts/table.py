@@ -47,7 +47,8 @@ from mustsee.tables import DELIMITERS
 from mustsee.text import LETTERS
 
 KINDS = ("parquet", "csv", "tsv", "jsonl")
-MIN_CLEAR_RATIO = 3  # of rows that contradict the second-best kind of answers to those of the best
+# Rows that contradict the second-best kind of answers, as a multiple of those of the best.
+MIN_CLEAR_RATIO = 3
 VIDEO_PATHS = ("path", "filename", "file_name", "uri", "url", "src", "video_id", "video")
 NO_OPTIONS = LabelledOptions(texts=(), written=(), labels=(), places=())
 NO_VIDEO = "no column is known to hold the video: each question counts as of a video of its own"

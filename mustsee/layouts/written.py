@@ -13,7 +13,7 @@ from mustsee.replies.squad import squad_f1
 from mustsee.replies.thinking import split_reasoning
 
 Row = Mapping[str, Any]
-JUDGE_TIMEOUT_S = 60.0  # of one request
+JUDGE_TIMEOUT_S = 60.0  # seconds for which one request is waited for
 
 
 def is_open_ended(row: Row) -> bool:

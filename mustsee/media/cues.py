@@ -30,7 +30,8 @@ _TIMING = re.compile(
     rf"\s*(?:[\[(]|\d+[.):]?\s+)?(?:({_STAMP})\s*(?:-+\s?>|[–—−]+>|→|=>)\s*({_STAMP})"
     rf"|({_CLOCK})\s*[^\w\s]{{0,3}}\s*({_CLOCK}))[\])]?(?=\s|$)(.*)"
 )
-_TIME_LIKE = re.compile(r"\d\s*:\s*\W?\d|^\W*\d[\d\s.,]*$")  # on one side of an arrow
+# What looks like a time on one side of an arrow.
+_TIME_LIKE = re.compile(r"\d\s*:\s*\W?\d|^\W*\d[\d\s.,]*$")
 _ASS_TIME = re.compile(r"-?\d+:\d{1,2}:\d{1,2}(?:[.,]\d{1,3})?")
 # where a file does not name them: layer, times, style, speaker, three margins, effect, words
 _ASS_COLUMNS = ("layer", "start", "end", "style", "name", "l", "r", "v", "effect", "text")

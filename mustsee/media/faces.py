@@ -26,12 +26,12 @@ WEIGHTS = "face_detection_full_range.tflite"
 MODEL_PIXELS = 192  # pixels: side of the square that the model takes
 ANCHOR_STRIDE_PIXELS = 4  # pixels between the model's anchors
 LARGE_WIDTH = 1 / 6  # share of the image's width from which a face is large
-LARGE_ALLOWANCE = 0.1  # of the score, for large faces: the model is less sure of them
+LARGE_ALLOWANCE = 0.1  # what a large face may lack of the score: the model is less sure of these
 SAME_FACE_OVERLAP = 0.3  # intersection over union from which two boxes are one face
 FOLLOW_REACH = 0.5  # share of a face's width within which it is searched in the next sample
 FOLLOW_CORRELATION = 0.75  # least correlation of a face's pixels with those of the next sample
 STILL_CHANGE = 8.0  # levels of 255, mean over the frame: a smaller change cannot add a first face
-FRONTAL_NOSE = (0.2, 0.8)  # where a frontal face has its nose on the line from eye to eye
+FRONTAL_NOSE = (0.2, 0.8)  # places of a frontal face's nose on the line from eye to eye
 SCENE_CHANGE = 24.0  # levels of 255, mean over the frame: a change from which it is another scene
 MAX_INTERVAL_FACTOR = 4  # factor on `every` while all faces are tracked and none can have appeared
 

@@ -31,7 +31,7 @@ TO_BT709 = np.array(
     [[1.6605, -0.5876, -0.0728], [-0.1246, 1.1329, -0.0083], [-0.0182, -0.1006, 1.1187]], np.float32
 )
 BT2020_LUMA = np.array([0.2627, 0.6780, 0.0593], np.float32)
-CODE_BITS = 12  # of the table from code values to light
+CODE_BITS = 12  # size of the table from code values to light
 
 
 def orientation(frame: VideoFrame) -> tuple[int, bool]:

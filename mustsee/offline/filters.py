@@ -21,7 +21,7 @@ from mustsee.questions.checks import is_order
 from mustsee.questions.course import naturalness
 from mustsee.text import LETTERS, NUMBERS, TermVectors, terms, words
 
-COURSE_WEIGHT = 3.0  # of following a known sequence, above all other hints
+COURSE_WEIGHT = 3.0  # weight of following a known sequence, above all other hints
 Scores = NDArray[np.float64]
 _LINE = re.compile(r"^\[[\d.]+-[\d.]+\] (.*)$")
 _QUOTE = re.compile(r"[“\"]([^”\"]+)[”\"]")

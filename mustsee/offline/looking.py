@@ -115,7 +115,8 @@ class Evidence:
 
 LETTER_WIDTHS = (0.3, 1.2)  # width of a letter, as a share of the height of its line
 MAX_GAP_S = 4.0  # seconds between frames in which nothing that is asked about is missed
-AREAS: Mapping[str, Callable[[int, int], tuple[slice, slice]]] = {  # of a height and a width
+# Areas of a frame of a height and a width.
+AREAS: Mapping[str, Callable[[int, int], tuple[slice, slice]]] = {
     "": lambda height, width: (slice(height), slice(width)),
     "upper third": lambda height, width: (slice(max(1, height // 3)), slice(width)),
     "lower third": lambda height, width: (slice(-max(1, height // 3), None), slice(width)),

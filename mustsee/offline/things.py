@@ -29,7 +29,7 @@ from mustsee.media.objects import (
 from mustsee.nn import weights
 from mustsee.records import ObjectBox, SeenObject
 
-KEPT = ObjectRules()  # which detections are of both
+KEPT = ObjectRules()  # the rules that say which detections are of both
 MIN_SAMPLES = 2  # frames in which both detectors see what is listed as a fact
 # Share of the smaller of two boxes up to which both are of different people. Of 62 labelled frames
 # with two people it leaves out 7, of 4 with one person that got two boxes all but one.

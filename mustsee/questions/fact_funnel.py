@@ -15,7 +15,7 @@ from typing import Any
 from mustsee.records import Fact, MissingQuestions, RequestCount, Span, Video
 
 LISTED_ALL = 0.995  # share of videos from which all of them is listed
-MAX_ERROR_CHARS = 200  # of an error that is named
+MAX_ERROR_CHARS = 200  # characters of an error that is named
 FEW = 8  # questions; where more are drafted or chosen, a limit leaves out others on purpose
 ASK_AGAIN = "retry_problems=true asks for these again and takes the rest from the store"
 BETTER_WRITER = (

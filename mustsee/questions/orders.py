@@ -22,7 +22,7 @@ from mustsee.questions.checks import entries, is_order, normal
 from mustsee.questions.drafts import Draft
 
 MAX_THINGS = 6  # things of an order, at most; a longer one keeps its writer's wrong answers
-SEPARATOR = "; "  # between the parts of an answer
+SEPARATOR = "; "  # what stands between the parts of an answer
 
 
 def build_options(draft: Draft) -> Draft:

@@ -40,7 +40,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from mustsee.errors import Transient, UserError, hide_secrets, secret
 
 LOCK_TIMEOUT_S = 20  # seconds to wait for other transactions, and for a connection
-MAX_CONNECTIONS = 10  # of one server; PostgreSQL allows 100 by default
+MAX_CONNECTIONS = 10  # connections of one server; PostgreSQL allows 100 by default
 SESSION_OPTIONS = (
     f"-c lock_timeout={LOCK_TIMEOUT_S}s "
     f"-c idle_in_transaction_session_timeout={3 * LOCK_TIMEOUT_S}s"

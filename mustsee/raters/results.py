@@ -18,7 +18,7 @@ from mustsee.raters.settle import decide, is_right
 from mustsee.records import Question, Span
 from mustsee.stats import Estimate, mean
 
-VOTE_GRACE_S = 15.0  # over a round's time limit, for the transfer of the vote
+VOTE_GRACE_S = 15.0  # seconds over a round's time limit, for the transfer of the vote
 
 
 @dataclass(frozen=True, kw_only=True)

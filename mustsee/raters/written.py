@@ -21,8 +21,9 @@ from mustsee.raters.settle import SettledState, decide, is_right
 from mustsee.records import Question, Repair, Span, Verdict
 from mustsee.verify.repair import wording_fields
 
-FILTER_PREFIX = "people_"  # of the filter's name in a verdict by people
-SECONDS_SUFFIX = "_seconds"  # of the metric with the length of the certificate marked by people
+FILTER_PREFIX = "people_"  # start of the filter's name in a verdict by people
+# End of the name of the metric with the certificate's length as people marked it.
+SECONDS_SUFFIX = "_seconds"
 
 
 def apply_votes(

@@ -27,11 +27,11 @@ from mustsee.store import Store
 from mustsee.verify.guess_counts import SEES
 
 MAX_QUESTIONS = 10_000
-MAX_VIDEOS = 100  # with a timeline and a transcript
-MAX_FRAMES = 1600  # on the page, about 10 MB
+MAX_VIDEOS = 100  # videos with a timeline and a transcript
+MAX_FRAMES = 1600  # frames on the page, about 10 MB
 FRAMES_OF_VIDEO = (8, 40)  # least and most frames of a video that has any on the page
 FRAMES_PER_QUESTION = 6
-FRAME_PIXELS = 256  # of a frame's longer side
+FRAME_PIXELS = 256  # pixels of a frame's longer side
 PER_PACK = 50  # questions or videos that are compressed together
 VIDEO_COLUMNS = (
     "title", "start", "duration", "width", "height", "shots", "lines", "captions", "segments",

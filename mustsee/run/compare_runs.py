@@ -37,11 +37,11 @@ EXAM = {  # keys of `fact_funnel.total`
 }
 UNCOMPARED = ("out", "store")  # keys of a configuration that name a run's own folders
 UNSET = "(not set)"
-GROUPS = (  # of figures, in the order in which they are shown
+GROUPS = (  # groups of figures, in the order in which they are shown
     "run", "videos", "questions", "dropped questions", "not passed", "exam of drafts", "cost",
     "points", "reach", "worth", "guesses", "counts",
 )  # fmt: skip
-COLUMNS = ("drop", "metrics", "form", "provenance", "options", "answer")  # of the questions
+COLUMNS = ("drop", "metrics", "form", "provenance", "options", "answer")  # columns of the questions
 
 
 @dataclass(frozen=True, kw_only=True)

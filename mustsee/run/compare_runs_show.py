@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 RUNS, QUESTIONS, RECORD = "runs.csv", "questions.csv", "compare.json"
-MAX_QUESTIONS = 300  # of each section of the page
+MAX_QUESTIONS = 300  # questions of each section of the page
 MAX_TALLIES = 200  # rows of the page's table of videos
 TERMINAL_VIDEOS, TERMINAL_KEYS = 12, 12  # videos and differing keys that the terminal names
 RUN_COLUMNS = ("run", "group", "name", "value", "unit", "n", "only_here")

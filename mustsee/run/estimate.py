@@ -15,7 +15,7 @@ from typing import Any
 
 from mustsee.calls.usage import CallCounts, UsageTotals
 
-INTERVAL_LEVEL = 0.9  # of the intervals
+INTERVAL_LEVEL = 0.9  # level of the intervals
 FIGURES = ("calls", "tokens_in", "tokens_out", "usd")
 
 

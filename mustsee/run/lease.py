@@ -37,11 +37,11 @@ from mustsee.errors import MustseeError, UserError, hide_secrets
 from mustsee.store import resolve
 
 FOLDER = "lease"
-BEAT_S = 10.0  # between two renewals of a claim
-DEAD_S = 30.0  # without a renewal, after which a holder on another machine counts as dead
-POLL_S = 0.5  # between two reads of another claim while acquiring the folder
-JOIN_S = 2.0  # between two reads of the holder's claim while waiting for its end
-LAST_TRY = (*[False] * 9, True)  # of writing a claim while other runs remove the folder
+BEAT_S = 10.0  # seconds between two renewals of a claim
+DEAD_S = 30.0  # seconds without a renewal after which a holder on another machine counts as dead
+POLL_S = 0.5  # seconds between two reads of another claim while acquiring the folder
+JOIN_S = 2.0  # seconds between two reads of the holder's claim while waiting for its end
+LAST_TRY = (*[False] * 9, True)  # tries to write a claim while other runs remove the folder
 LONGEST_COMMAND = 300  # characters of a command that are shown
 
 

@@ -21,7 +21,7 @@ from mustsee.run.lease import machine_id, process_start
 from mustsee.store import is_local, resolve
 
 FOLDER = "runs"
-REFRESH_S = 1.0  # between two searches for runs that started or ended
+REFRESH_S = 1.0  # seconds between two searches for runs that started or ended
 
 
 @contextlib.contextmanager

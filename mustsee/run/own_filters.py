@@ -14,9 +14,10 @@ from mustsee.parquet import RECORD
 from mustsee.verify.vetting import QuestionFilter
 
 TARGET = "_target_"  # key that names the class of a node
-FILTER_MODULES = "mustsee.verify."  # where the classes of filters and of their settings are
+FILTER_MODULES = "mustsee.verify."  # start of the modules of filters and of their settings
 UNREAD = (TARGET, "_convert_")
-SETTINGS = ("filters", "order", "subset", "watch")  # of `vet`, that a run shares with another one
+# Keys of `vet` that a run shares with another one.
+SETTINGS = ("filters", "order", "subset", "watch")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from mustsee.calls.usage import CallCounts
 # "starting": no worker runs yet; "full": as many rows as places; "rows": fewer rows, and more will
 # come from the previous stage; "few": fewer rows, and no more will come; "done": no rows are left.
 Doing = Literal["starting", "full", "rows", "few", "done"]
-MAIN_SHARE = 0.5  # of a stage's time; an activity with more of it is named as the reason
+MAIN_SHARE = 0.5  # share of a stage's time; an activity with more of it is named as the reason
 
 
 def stage_state(*, started: int, waiting: int, left: int, places: int) -> Doing:

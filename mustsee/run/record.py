@@ -22,7 +22,8 @@ if TYPE_CHECKING:  # Every worker imports this module, and few of them the filte
     from mustsee.verify.guess_counts import GuessCounts
     from mustsee.verify.worth import WorthCounts
 
-MIN_RIGHT_SHARE = 0.95  # of the sample that `sight` looked at, below which it should look at all
+# Share of the sample that `sight` found right, below which it should look at all.
+MIN_RIGHT_SHARE = 0.95
 RowOutcome = Literal["computed", "reused", "dropped", "problem", "started"]
 
 

@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 SIZE = (320, 240)  # pixels
 BORDER = 24  # pixels
 NUMERAL_PIXELS = 130  # height of the numeral
-QUALITY = 90  # of the JPEG
+QUALITY = 90  # quality of the JPEG
 TWO_DIGITS = range(10, 100)
 THREE_DIGITS = range(100, 1000)
 MOST_OF_TWO = 64  # numerals of two digits in one request; of more, each has three

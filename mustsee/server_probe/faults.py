@@ -22,11 +22,11 @@ from mustsee.server_probe.record import (
 
 MAX_MEDIAN_ERROR_S = 2.5  # error of times above which they count as wrong
 MIN_TIMES = 3  # times told, below which nothing is said of their error
-DROPPED_SHARE = 0.34  # of the digits or tones right by chance, at most
-CHARACTERS_PER_TOKEN = (2.5, 7.0)  # of plain English, by any tokenizer that is in use
-MAX_DRIFT = 0.05  # by which counts of equally long prompts may differ
+DROPPED_SHARE = 0.34  # share of the digits or tones that is right by chance, at most
+CHARACTERS_PER_TOKEN = (2.5, 7.0)  # range for plain English, by any tokenizer that is in use
+MAX_DRIFT = 0.05  # share by which counts of equally long prompts may differ
 MAX_UNEVEN = 1.5  # factor by which the tokens of an image may differ with their number
-MIN_TOKENS = 1.0  # of an image or a second of video that is counted
+MIN_TOKENS = 1.0  # tokens of an image or a second of video that is counted
 CHARACTERS_OF_REPLY = 20  # characters of a reply for each of its tokens, at most
 NAMES = {"images": "images", "video": "video", "file_url": "video by file URL",
          "video_as_image_url": "video sent as image_url", "fast_video": "fast video"}  # fmt: skip

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
 
-MAX_INVERTED_SHARE = 0.05  # of all pairs of numerals; above it the order counts as not kept
-MAX_MISPLACED_SHARE = 0.2  # of the numerals seen, likewise, also where some are misread
-MAX_MISREAD_SHARE = 0.25  # of the numerals; above it nothing is said of their order
-HEARD_SHARE = 0.6  # of the digits or tones, in order, from which the sound counts as heard
+MAX_INVERTED_SHARE = 0.05  # share of all pairs of numerals; above it the order counts as not kept
+MAX_MISPLACED_SHARE = 0.2  # share of the numerals seen, likewise, also where some are misread
+MAX_MISREAD_SHARE = 0.25  # share of the numerals; above it nothing is said of their order
+HEARD_SHARE = 0.6  # share of the digits or tones, in order, from which the sound counts as heard
 
 
 @dataclass(frozen=True, kw_only=True)

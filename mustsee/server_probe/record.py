@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from mustsee.server_probe.measures import HeardSounds, SeenNumerals, TimeErrors
 
-VERSION = 1  # of the form of probe.json
+VERSION = 1  # version of the form of probe.json
 FILE = "probe.json"
 PAGE = "probe.html"
 OTHER_NAME = "video dropped"  # kind of the fault of a video that is seen under another name only

@@ -30,14 +30,14 @@ from mustsee.server_probe.forms import (
 from mustsee.server_probe.settings import ProbeSettings
 from mustsee.server_probe.sound import Tone, play_tones, speak_digits
 
-FOLDER = "server_probe"  # of the prompts
+FOLDER = "server_probe"  # folder of the prompts
 WORD_FORM: Form[str] = free(str.strip)
 ITEM_TOKENS = 8  # tokens of a reply for each item that it lists, at most
 ROOM_TOKENS = 200  # tokens of a reply besides its items
 FAST_PER_SECOND = 2  # numerals a second of the clip that measures the frame rate
 TIMED_NUMERALS = 12  # numerals of the clip whose times are asked for
-TIMED_ASKED = 4  # of them
-TIMED_SECONDS = (1.0, 1.5, 2.0, 3.0)  # for which they are shown
+TIMED_ASKED = 4  # numerals among them that are asked for
+TIMED_SECONDS = (1.0, 1.5, 2.0, 3.0)  # seconds for which the numerals are shown
 SOUND_EVERY_S = 1.5  # seconds from one digit or tone to the next
 WORDS = ("ready", "table", "river", "window", "garden", "silver")
 FILLER = (

@@ -42,7 +42,7 @@ from mustsee.verify.guess_set import Guess, guess_set
 from mustsee.verify.outcome import GUESSED, HEARD, FilterOutcome, add_outcome, mark_unverified
 from mustsee.verify.vetting import Judges, VettingContext, is_judgeable
 
-OPEN_PROMPT = "filters/guess_open"  # for questions without options
+OPEN_PROMPT = "filters/guess_open"  # the prompt of questions without options
 
 
 @dataclass(frozen=True, kw_only=True)

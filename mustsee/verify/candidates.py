@@ -19,8 +19,9 @@ from mustsee.text import TermVectors
 from mustsee.verify.conditions.seen import merge_spans
 
 MOMENT_S = 1.5  # seconds before and after a candidate's time
-MIN_LIKENESS = 0.2  # of the words of a caption, text or line to those asked about
-MAX_DISTANCE = 0.08  # of frames that look alike: root mean square of their descriptors
+# Likeness of the words of a caption, text or line to those asked about, at least.
+MIN_LIKENESS = 0.2
+MAX_DISTANCE = 0.08  # root mean square between descriptors of frames that look alike
 WIDE_TYPES = ("Temporal Ordering", "Counting")  # question types about the whole video
 _WIDE = re.compile(
     r"\b(?:first|last|earliest|latest|before|after|then|next|until|order|sequence|how many"

@@ -32,8 +32,9 @@ from mustsee.verify.vetting import VettingContext
 
 PROMPT = "filters/repair"
 SOLVED = (GUESSED, HEARD, UNNEEDED)  # faults that right replies explain
-MAX_REPLIES = 3  # of the filter that dropped the question, shown to the writer for each wording
-MAX_OTHER_QUESTIONS = 30  # of the video, shown to the writer
+# Replies of the filter that dropped the question, shown to the writer for each wording.
+MAX_REPLIES = 3
+MAX_OTHER_QUESTIONS = 30  # other questions of the video, shown to the writer
 NARRATOR = "narrator"  # speaker of the lines of an audio description
 
 

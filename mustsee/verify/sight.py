@@ -85,13 +85,13 @@ from mustsee.verify.vetting import VettingContext, is_judgeable
 NOT_LOOKED_AT = "questions not looked at"  # count in run.json of questions for a text-only verifier
 SPARSE_GAP_S = 4.0  # seconds between frames, about a shot; larger gaps may miss something
 MAX_LEAD_S = 8.0  # seconds of an open stretch that is shown beside the evidence; longer ones wait
-MAX_FURTHER_LOOKS = 3  # at what is open after the evidence was shown
-MAX_EVIDENCE_SHARE = 0.9  # of a video; with more evidence there is no rest to show
+MAX_FURTHER_LOOKS = 3  # looks at what is open after the evidence was shown
+MAX_EVIDENCE_SHARE = 0.9  # share of a video; with more evidence there is no rest to show
 SAMPLED = "sight_sampled"  # metric of a question that was drawn to be looked at
 OTHER_TIMES = (0.0, 0.25, 0.75)  # places of further frames, as shares of the gap between frames
 SAME_FRAME_S = 0.1  # a frame no farther from one that was shown is not shown, too
 SEVERAL_FIT = "more than one option fits"
-RULES_FPS = 0.5  # of rules that stand in for a verifier: their looks cost nothing
+RULES_FPS = 0.5  # frames a second for rules that stand in for a verifier: their looks cost nothing
 
 MRFS_FRAMES = 16
 

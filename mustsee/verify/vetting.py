@@ -24,7 +24,7 @@ from mustsee.text import length
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 GRADED = ("subPlot", "summary")  # question types that are graded by rubrics (MLVU)
-MAX_JUDGED_WORDS = 60  # of a reference that a judge can compare answers with
+MAX_JUDGED_WORDS = 60  # words of a reference that a judge can compare answers with
 SPARE = "spare"  # first word of the drop reason of a question that was not wanted
 ROUND_SEED_STEP = 100_000  # added to the seed for each round of repair
 

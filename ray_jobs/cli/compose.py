@@ -35,7 +35,7 @@ from mustsee.errors import UserError, secrets_in
 from ray_jobs.cli import presets
 from ray_jobs.cli.class_defaults import add_defaults, fill, put_references, read_defaults
 
-OFF = "off:"  # before the group of a role that is null unless it is set
+OFF = "off:"  # what stands before the group of a role that is null unless it is set
 CONF = Path(__file__).resolve().parents[2] / "conf"
 PROMPTED = "whole"  # choice of ask that follows prompt=FILE
 HIDDEN = ("hydra", "job")  # keys that users do not set

@@ -35,7 +35,7 @@ from ray_jobs.cli.class_defaults import fill
 from ray_jobs.cli.compose import CONF, compose, compose_job, readable, unknown_flag
 from ray_jobs.runtime.heartbeat import heartbeat
 
-EVERY = "all"  # behind --help
+EVERY = "all"  # the word behind --help that shows all
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)  # errors of a write to a full disk
 
 

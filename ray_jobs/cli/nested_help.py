@@ -15,7 +15,7 @@ from ray_jobs.cli.compose import CONF, choices, defaults, files, known_keys
 
 LINE = re.compile(r"^(?P<indent> *)(?P<key>\w+):(?P<rest>.*)$")
 MAX_SHOWN = 100  # characters of a node on one line
-MAX_DEPTH = 2  # of nodes inside the key whose keys are shown
+MAX_DEPTH = 2  # depth of the nodes inside the key whose keys are shown
 COMMENT = re.compile(r"\s#\s*(.*)$")
 
 

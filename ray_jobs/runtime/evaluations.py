@@ -21,7 +21,7 @@ from mustsee.tables import one_line_error
 
 KEY, RECIPE = "evaluations", "evaluate"
 RECORD, RESULTS = "run.json", "results.json"
-UNREADABLE = "(unreadable)"  # in place of a recipe
+UNREADABLE = "(unreadable)"  # what stands in place of a recipe
 
 
 @dataclass(frozen=True, kw_only=True)

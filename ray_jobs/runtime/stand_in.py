@@ -46,11 +46,11 @@ LISTED_SHARE = 0.85
 GUESSED_SHARE, UNDECIDED_SHARE = 0.5, 0.06
 GUESSES = ("filters/guess_set", "filters/blind")  # prompts that are answered so
 VERIFIED_CHARS = 450  # characters in which a verifier says what it sees
-HELD = " because "  # in a made-up claim that holds; none of its altered versions has it
+HELD = " because "  # part of a made-up claim that holds; none of its altered versions has it
 SEEN = "I see this. "  # begins a made-up answer of a reader who sees the video
 OPEN_POINTS = 6  # points of a made-up open question
-CLAIM_POINTS = 3  # of these, claims
-SENT_BACK = 3  # of so many open questions the editor sends one back
+CLAIM_POINTS = 3  # claims among these points
+SENT_BACK = 3  # open questions of which the editor sends one back
 EVIDENCE_S = 8.0  # seconds of a made-up question's evidence, of each moment
 LOOKS = ("in a red coat", "in black trousers", "with a grey beard", "in a striped shirt",
          "with a green scarf", "in a white apron", "with long hair", "in a yellow hat")  # fmt: skip

@@ -25,7 +25,7 @@ from mustsee.facts.table import TruthTable
 from mustsee.records import Fact
 
 QUESTION = "{first} When {again} the next time after that, which of these {verb}?"
-FIRST = {"event": "This happens: {}."}  # of other kinds: "First {}."
+FIRST = {"event": "This happens: {}."}  # first sentence by kind; other kinds have "First {}."
 AGAIN = {
     "place": "the same place ({}) is seen",
     "person": "the same person ({}) is seen",

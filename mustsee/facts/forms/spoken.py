@@ -28,7 +28,7 @@ from mustsee.text import terms
 WHILE = "{asks} while this is said: {clause}?"
 SAID = "Which of these is said while {clause}?"
 MIN_TERMS = 2  # content words of a line, at least
-MIN_SHARED_S = 0.5  # that a line and what is seen share, at least; less for a shorter line
+MIN_SHARED_S = 0.5  # seconds that a line and what is seen share, at least; less for a shorter line
 
 
 @dataclass(frozen=True, kw_only=True)

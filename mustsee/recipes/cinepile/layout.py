@@ -33,7 +33,7 @@ from mustsee.records import Line, Question, Segment, Video
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CATEGORIES = (  # as released
+CATEGORIES = (  # categories, worded as released
     "Character and\nRelationship Dynamics",
     "Narrative and\nPlot Analysis",
     "Setting and\nTechnical Analysis",

@@ -29,7 +29,7 @@ T = TypeVar("T")
 Run = tuple[int, int, str]  # first unit, end (excluded), topic; units are counted from 0
 Sightings = tuple[tuple[Member, frozenset[int]], ...]  # members of the cast with their units
 MAX_SHOTS = 100_000  # shots of a script at most
-KINDS = ("story", "compilation", "trailer")  # of a video
+KINDS = ("story", "compilation", "trailer")  # kinds of videos
 
 _RUN = re.compile(
     r"^[\[(]?(?:shots?\s*)?(\d{1,6})(?:\s*(?:-|–|—|to|through)\s*(?:shot\s*)?(\d{1,6}))?[\])]?"

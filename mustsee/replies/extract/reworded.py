@@ -23,7 +23,7 @@ _ARTICLES = frozenset(
 _ENDINGS = (("ing", 2), ("ed", 3), ("es", 2), ("s", 3))
 _VOWEL = re.compile("[aeiouy]")
 _JOINED = re.compile(r"[\"')]*\s*,?\s*(?:or|and|and then|then)\s+")
-_MIN_LETTERS = 3  # of an option without its verb
+_MIN_LETTERS = 3  # letters of an option without its verb, at least
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,8 @@ from mustsee.text import LETTERS
 _CLOSE = r"[\)\]\}>\"'|]"
 _CERTAINTY = r"\((?:confiden(?:ce|t)|certain(?:ty)?|sure|\d{1,3}\s?%)"
 _GAP = re.compile(r"[\s)\]}\"'.]*")
-_LIST_GAP = r"[ \t.,:;()\]|=~\"'\ufe0f→-]{0,6}"  # between a label, its option and a value
+# What may stand between a label, its option and a value.
+_LIST_GAP = r"[ \t.,:;()\]|=~\"'\ufe0f→-]{0,6}"
 
 
 @dataclass(frozen=True)

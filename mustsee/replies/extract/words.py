@@ -159,7 +159,7 @@ MARK = re.compile(  # ticks and crosses of a list, and boxes with or without the
     r"(?P<tick>\[[xX✓✔]\]|[✓✔✅☑])|\[[ ✗✘]?\]|[✗✘❌✖☐]"
 )
 _VERDICT_END = r"(?=\s*(?:$|[.,;:!)\]|\n/-]|because\b|since\b|as\b))"
-VERDICT = re.compile(  # of one option in words: "(incorrect)", "Yes.", "is not right"
+VERDICT = re.compile(  # a verdict in words on one option: "(incorrect)", "Yes.", "is not right"
     r"(?:(?:this|that|it|option|statement|answer)\s+)?(?:(?:is|was)\s+)?(?:the\s+)?(?:"
     r"(?P<tick>correct|right|true|yes|valid)|"
     r"(?:not\s+(?:the\s+)?(?:correct|right|true|valid)|incorrect|wrong|false|no|not|invalid|"
@@ -184,7 +184,7 @@ DENIED = re.compile(
     r"exclud(?:e|es|ed|ing)|eliminat(?:e|es|ed|ing)|as opposed to|in contrast to|"
     r"compared (?:to|with)|other than|(?:different|distinct|differs) from|nobody|no one|none of)\b"
 )
-LISTED = re.compile(  # behind an item of "no A, B or C": more short items up to the "or"
+LISTED = re.compile(  # the further items, up to the "or", behind one of "no A, B or C"
     r"[^\w,;:.]*,?\s+(?:(?!\b(?:is|are|was|were|it|he|she|they|but)\b)[^,;:.!?]{1,40},\s*)*"
     r"(?:(?!\b(?:is|are|was|were|it|he|she|they|but)\b)[^,;:.!?]{0,40}\s)?(?:or|nor)\b"
 )

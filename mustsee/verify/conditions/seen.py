@@ -29,10 +29,11 @@ ConditionName = Literal[
 ]
 SPANS = ("evidence", "without_evidence", "control")
 MIN_REST_S = 0.05  # a shorter rest of video shows nothing
-BORDER_TOLERANCE_S = 1.0  # by which the ends of evidence may be wrong
+BORDER_TOLERANCE_S = 1.0  # seconds by which the ends of evidence may be wrong
 CUT_MARGIN_S = 2.0  # cut out on both sides of evidence: its tolerance, and a second more
-SPOKEN_MARGIN_S = 0.5  # by which the time of a word may be wrong, if it is estimated
-MAX_CUT_SHARE = 0.4  # of a video that is cut out, so that the control has room elsewhere
+SPOKEN_MARGIN_S = 0.5  # seconds by which the time of a word may be wrong, if it is estimated
+# Share of a video that is cut out, at most, so that the control has room elsewhere.
+MAX_CUT_SHARE = 0.4
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from mustsee.verify.conditions.seen import MIN_REST_S, Condition, FramePlan
 
 KIND = "clips"  # the store's folder of encoded clips
 WATCHED = ("whole", "evidence", "without_evidence", "control")  # conditions shown as clips
-EXACT = ("without_evidence", "control")  # of these, the conditions that need exact cuts
+EXACT = ("without_evidence", "control")  # conditions that need exact cuts
 MB = 1_000_000
 
 

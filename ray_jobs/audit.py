@@ -30,8 +30,8 @@ from mustsee.audit import page, repeats, show, versions
 from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, unusable_reason
 from mustsee.audit.clean import write_clean
 from mustsee.audit.doubts import proposals
+from mustsee.audit.fingerprints import looks
 from mustsee.audit.guessers import askable_questions
-from mustsee.audit.looks import looks
 from mustsee.audit.predictions import PredictedVotes, read_predicted_votes
 from mustsee.errors import UserError
 from mustsee.layouts import QuestionFile, read, table

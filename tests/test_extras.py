@@ -199,7 +199,7 @@ CHOICES = {
         "from actors.judge.gem_fit import GemFit; from ray_jobs.runtime.judge_trainers import"
         " GemTrainer; GemTrainer(fit=GemFit(base='x'))([], [], None, 'x')"
     ),
-    "rapidocr": "from mustsee.media.lettering import RapidReader; RapidReader()",
+    "rapidocr": "from mustsee.media.ocr import RapidReader; RapidReader()",
     "faster_whisper": (
         "import numpy; from mustsee.media.speech import VoiceDetection, _speech; "
         "_speech(numpy.zeros(9, 'float32'), VoiceDetection())"

@@ -17,7 +17,7 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.layouts.reading import rows_of
 from mustsee.parquet import RECORD, check_digests
-from mustsee.raters import kept
+from mustsee.raters import write_back
 from mustsee.records import Line, Question, Span, Video
 from mustsee.run.outputs import ScratchFile, publish, write_rows
 from mustsee.tables import read_table
@@ -138,7 +138,7 @@ def test_votes_that_change_the_table_change_its_digest(
 ) -> None:
     table, before = run / "questions.parquet", (run / "questions.parquet").read_bytes()
     fewer = list(mustsee.Dataset(str(run)).questions)[:20]
-    assert kept.replace_table(table, fewer) == run / "questions.1.parquet"
+    assert write_back.replace_table(table, fewer) == run / "questions.1.parquet"
     check_digests(run)
     assert len(mustsee.Dataset(str(run)).questions) == 20
     assert (run / "questions.1.parquet").read_bytes() == before
@@ -147,10 +147,10 @@ def test_votes_that_change_the_table_change_its_digest(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "_put_in_place", killed)
+        patch.setattr(write_back, "_put_in_place", killed)
         with pytest.raises(KeyboardInterrupt):
-            kept.replace_table(table, fewer[:10])
-    kept.complete_replacement(table)  # what `rate` does first
+            write_back.replace_table(table, fewer[:10])
+    write_back.complete_replacement(table)  # what `rate` does first
     check_digests(run)
     assert len(mustsee.Dataset(str(run)).questions) == 10
 

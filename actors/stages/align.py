@@ -19,7 +19,7 @@ from mustsee.align.sentences import Probabilities, visual_probability
 from mustsee.errors import BadRow, UserError
 from mustsee.folders import files_under, is_text
 from mustsee.media import transcript
-from mustsee.media.cues import FORMATS
+from mustsee.media.subtitle_cues import FORMATS
 from mustsee.media.subtitles import read
 from mustsee.nn.weights import MINILM
 from mustsee.recipes.cinepile.scene import format_lines, scene_lines, scene_of

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import AskOptions
 from mustsee.calls.llm import is_rules
-from mustsee.facts.deep import Seats
+from mustsee.facts.deep import Roles
 from mustsee.facts.recipe import ask_facts
 from mustsee.facts.settings import FactSettings
 from mustsee.nn.weights import MINILM
@@ -71,7 +71,7 @@ class AskFacts(AskOptions):
     def open(self, run: RunContext) -> Opened:
         from mustsee.nn.bert import Encoder
 
-        seats = {role: self.open_asker(llm, run) for role, llm in self.roles.items()}
+        roles = {role: self.open_asker(llm, run) for role, llm in self.roles.items()}
         model, lock = Encoder.load(self.encoder), Lock()
         crop = not is_rules(self.verifier.identity)  # Rules measure bars.
 
@@ -82,8 +82,8 @@ class AskFacts(AskOptions):
             return vectors[[places[text] for text in texts]]
 
         async def ask(video: Video) -> Video:
-            own = {role: asker.with_provenance() for role, asker in seats.items()}
+            own = {role: asker.with_provenance() for role, asker in roles.items()}
             frames = VideoFrames(video, crop=crop)
-            return await ask_facts(video, Seats(**own), frames, encode, self.settings, run.count)
+            return await ask_facts(video, Roles(**own), frames, encode, self.settings, run.count)
 
         return ask

@@ -25,7 +25,6 @@ from mustsee.media.keyframes import (
     keep,
     number_shots,
 )
-from mustsee.media.lettering import RapidReader, Reader
 from mustsee.media.litert import need_litert
 from mustsee.media.objects import (
     EFFICIENTDET_FOLDER,
@@ -37,6 +36,7 @@ from mustsee.media.objects import (
     join_objects,
     load_detectors,
 )
+from mustsee.media.ocr import RapidReader, Reader
 from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
 from mustsee.media.samples import FrameSampler, SampleSteps
 from mustsee.media.shots import (

@@ -1,4 +1,4 @@
-"""From the questions whose answers a form knows (cases) to stems with wrong answers beside them.
+"""Choose wrong answers for questions whose answer a form knows (cases); both make a stem.
 
 A wrong answer is a fact of the answer's kind that is true elsewhere in the video, known to be false
 where the question asks, and no more strange to the question's words and scene than the answer:

@@ -1,6 +1,6 @@
 """Deep questions with options: the stem is the writer's, and every option is a verified claim.
 
-    questions = await ask_choices(video, claims, table, asked, seats, rules, tally, by, ...)
+    questions = await ask_choices(video, claims, table, asked, roles, rules, tally, by, ...)
 
 All options are true of the video, so that nothing in them is invented. A reader of the claims must
 find the right one, and no second one. Then two guessers without the video sit an exam; what either

@@ -1,6 +1,6 @@
 """What a model asks about a whole video: claims, and open questions with points (`ask=facts`).
 
-    claims, questions = await ask_deep(video, table, seats, frames, settings, tally)
+    claims, questions = await ask_deep(video, table, roles, frames, settings, tally)
 
 Without a model nothing of it is asked: rules tie no facts together.
 """
@@ -18,7 +18,7 @@ from mustsee.facts.claims import add_lines, list_claims
 from mustsee.facts.deep_settings import DeepRules
 from mustsee.facts.edit import Writers, write_questions
 from mustsee.facts.mix import Level, Skill, allot, read_levels
-from mustsee.facts.point_exam import PointSeats, examine_open
+from mustsee.facts.point_exam import PointRoles, examine_open
 from mustsee.facts.points import OpenDraft, compose_open, make_statements
 from mustsee.facts.select import ChosenGroup
 from mustsee.facts.settings import FactSettings
@@ -55,7 +55,7 @@ class DeepQuestions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seats:
+class Roles:
     """The models. The `writer` lists, words and grades. The `guesser` selects; another should
     measure. `guesser_2`: of questions whose options are claims, beside the `guesser`.
     """
@@ -69,7 +69,7 @@ class Seats:
 async def ask_deep(
     video: Video,
     table: TruthTable,
-    seats: Seats,
+    roles: Roles,
     frames: VideoFrames,
     settings: FactSettings,
     tally: StepTally,
@@ -81,10 +81,10 @@ async def ask_deep(
     """
     assert settings.deep is not None
     rules, seed = settings.deep, settings.seed
-    listed = await list_claims(video, table, seats.writer, frames, rules.claims, tally, seed=seed)
+    listed = await list_claims(video, table, roles.writer, frames, rules.claims, tally, seed=seed)
     table = add_lines(table, listed, video.lines or ())
     claims = await weigh_claims(
-        video, table, listed, seats.verifier, seats.guesser, frames, rules.claims, tally, seed=seed
+        video, table, listed, roles.verifier, roles.guesser, frames, rules.claims, tally, seed=seed
     )
     held = sum(claim.drop is None for claim in claims)
     seconds = video_span(video).seconds
@@ -94,7 +94,7 @@ async def ask_deep(
     wanted = _cut_down(aimed, number)
     levels = read_levels(settings.reach)
     examined = await ask_open(
-        video, table, claims, seats, frames, rules, wanted, settings.skills, tally, by, seed=seed
+        video, table, claims, roles, frames, rules, wanted, settings.skills, tally, by, seed=seed
     )
     questions = select_open(examined, wanted, levels, seconds)
     choices, missing = (), ()
@@ -102,7 +102,7 @@ async def ask_deep(
         most = round(rules.choices.share * rules.question_limit(seconds))
         free = free_claims(make_statements(table, claims).claims, questions)
         choices = await ask_choices(
-            video, free, seats.writer, seats.guesser, guessers_of(seats), rules.choices,
+            video, free, roles.writer, roles.guesser, guessers_of(roles), rules.choices,
             most, tally, by, seed=seed,
         )  # fmt: skip
         if len(choices) < most:
@@ -115,9 +115,9 @@ async def ask_deep(
     )
 
 
-def guessers_of(seats: Seats) -> list[Asker]:
+def guessers_of(roles: Roles) -> list[Asker]:
     """Return the guessers of questions whose options are claims."""
-    return [seats.guesser, *([seats.guesser_2] if seats.guesser_2 is not None else [])]
+    return [roles.guesser, *([roles.guesser_2] if roles.guesser_2 is not None else [])]
 
 
 def _cut_down(aimed: Mapping[str, int], number: int) -> dict[str, int]:
@@ -130,7 +130,7 @@ async def ask_open(
     video: Video,
     table: TruthTable,
     claims: Sequence[Claim],
-    seats: Seats,
+    roles: Roles,
     frames: VideoFrames,
     rules: DeepRules,
     wanted: Mapping[str, int],
@@ -143,16 +143,16 @@ async def ask_open(
     """Return the open questions of a video, examined; those that the editor rejected are not."""
     statements = make_statements(table, claims)
     more = _cut_down(wanted, math.ceil(rules.points.spare * sum(wanted.values())))
-    writers = Writers(writer=seats.writer, editor=seats.verifier)
+    writers = Writers(writer=roles.writer, editor=roles.verifier)
     drafts = await write_questions(
         video, statements, writers, frames, more, skills, rules.points, tally, seed=seed
     )
     passed = [draft for draft in drafts if not draft.remark]
     chosen = limit_claims(passed, rules.points.of_claim)
     tally.add(OVERUSED, len(passed) - len(chosen))
-    exam_seats = PointSeats(guesser=seats.guesser, verifier=seats.verifier, grader=seats.writer)
+    exam_roles = PointRoles(guesser=roles.guesser, verifier=roles.verifier, grader=roles.writer)
     examined = await examine_open(
-        chosen, video, exam_seats, frames, rules.points, tally, by, seed=seed
+        chosen, video, exam_roles, frames, rules.points, tally, by, seed=seed
     )
     rejected = (
         replace(compose_open(draft, video, by), drop=f"editor: {draft.remark}")

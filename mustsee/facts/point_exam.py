@@ -1,7 +1,7 @@
 """Exams of open questions: what a reader without the video says does not count, nor what a viewer
 does not say.
 
-    questions = await examine_open(drafts, video, seats, frames, settings, tally)
+    questions = await examine_open(drafts, video, roles, frames, settings, tally)
 
 A guesser answers each question alone, and once more with all others of the video in view: those
 without options, since the ones with options are released apart.
@@ -56,7 +56,7 @@ class SeenAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PointSeats:
+class PointRoles:
     """The models of an exam. `grader`: compares answers with points; it answers none."""
 
     guesser: Asker
@@ -81,7 +81,7 @@ class PointGrades:
 async def examine_open(
     drafts: Sequence[OpenDraft],
     video: Video,
-    seats: PointSeats,
+    roles: PointRoles,
     frames: VideoFrames,
     rules: PointRules,
     tally: StepTally,
@@ -97,9 +97,9 @@ async def examine_open(
     if not questions:
         return ()
     alone, in_view, seen = await asyncio.gather(
-        answer_alone(questions, seats.guesser, tally, seed=seed),
-        answer_in_view(questions, seats.guesser, tally, seed=seed),
-        answer_seen(questions, video, seats.verifier, frames, rules, tally, seed=seed),
+        answer_alone(questions, roles.guesser, tally, seed=seed),
+        answer_in_view(questions, roles.guesser, tally, seed=seed),
+        answer_seen(questions, video, roles.verifier, frames, rules, tally, seed=seed),
     )
     wrong = [wrong_statements(draft, rules.contradictions) for draft in drafts]
 
@@ -109,7 +109,7 @@ async def examine_open(
         question, written = questions[n], drafts[n].answer
         texts = {"alone": alone, "in_view": in_view, "seeing": view.answer, "written": written}
         grades = await grade_answers(
-            question.question, texts, question.points, known, seats.grader, seed=seed
+            question.question, texts, question.points, known, roles.grader, seed=seed
         )
         return PointGrades(**grades)
 

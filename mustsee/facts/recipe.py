@@ -1,7 +1,7 @@
 """Facts, from extraction to composed questions (`ask=facts`), on one video.
 
-    seats = Seats(writer=..., verifier=..., guesser=...)
-    video = await ask_facts(video, seats, frames, encode, settings)
+    roles = Roles(writer=..., verifier=..., guesser=...)
+    video = await ask_facts(video, roles, frames, encode, settings)
 
 A writer lists timed facts, and a verifier looks at them; one that is not seen where it is claimed
 is dropped. With a model, open questions are made of those that are left (`mustsee.facts.deep`). By
@@ -21,10 +21,11 @@ import numpy as np
 
 from mustsee.calls.llm import is_rules
 from mustsee.calls.request_tally import RequestTally
+from mustsee.facts.blind_exam import examine
 from mustsee.facts.cases import by_chance
 from mustsee.facts.claims import add_lines
 from mustsee.facts.deep import (
-    Seats,
+    Roles,
     ask_deep,
     limit_texts,
     set_apart,
@@ -32,7 +33,6 @@ from mustsee.facts.deep import (
 )
 from mustsee.facts.deep_settings import DeepRules
 from mustsee.facts.draw import draw_groups
-from mustsee.facts.exam import examine
 from mustsee.facts.fact_looks import look_at, plan_own_looks, plan_table_looks
 from mustsee.facts.funnel import count_forms, explain_no_questions
 from mustsee.facts.listing import list_facts
@@ -56,7 +56,7 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 
 async def ask_facts(
     video: Video,
-    seats: Seats,
+    roles: Roles,
     frames: VideoFrames,
     encode: Encode,
     settings: FactSettings,
@@ -71,11 +71,11 @@ async def ask_facts(
     """
     requests, seconds = RequestTally(), video_span(video).seconds
     tally = StepTally(requests, count)
-    deep = None if is_rules(seats.writer.llm.identity) else settings.deep
+    deep = None if is_rules(roles.writer.llm.identity) else settings.deep
     if deep is not None:
         settings = settings_for_composed(settings, deep, seconds)
     moments = moments_of(video, settings.moments)
-    listed = await list_facts(video, moments, seats.writer, frames, settings, requests)
+    listed = await list_facts(video, moments, roles.writer, frames, settings, requests)
     facts = listed.facts
     table = TruthTable(
         facts=facts, moments=moments, scenes=scenes_of(moments, video.frames or (), facts)
@@ -92,17 +92,17 @@ async def ask_facts(
         looks = await asyncio.to_thread(plan_table_looks, table, settings)
     else:
         looks = plan_own_looks(table, settings)
-    table = await look_at(table, looks, video, seats.verifier, frames, settings, requests)
+    table = await look_at(table, looks, video, roles.verifier, frames, settings, requests)
     table = replace(table, truth=doubt_lost_things(table, video.shots or ()))
     looked_at = table
     composed = ComposedQuestions()
     if composes:
         composed = await draft_and_choose(
-            video, table, seats, encode, settings, deep, requests, tally, seconds
+            video, table, roles, encode, settings, deep, requests, tally, seconds
         )
     by = Provenance(
-        llm=" + ".join(dict.fromkeys((seats.writer.llm.identity, seats.guesser.llm.identity))),
-        prompts=seats.writer.prompts.digest(settings.area),
+        llm=" + ".join(dict.fromkeys((roles.writer.llm.identity, roles.guesser.llm.identity))),
+        prompts=roles.writer.prompts.digest(settings.area),
     )
     questions = [q for group in composed.groups for q in compose(group, video.video_id, by)]
     if settings.open:
@@ -111,11 +111,11 @@ async def ask_facts(
         questions = [*questions, *(q for q in siblings if q is not None)]
     claims = missing = None
     if deep is not None:
-        asked = await ask_deep(video, table, seats, frames, settings, tally, by)
+        asked = await ask_deep(video, table, roles, frames, settings, tally, by)
         claims, missing = asked.claims, asked.missing
         table = add_lines(table, claims, video.lines or ())
         questions = set_apart(asked.questions, questions)
-    when = await ask_when(video, looked_at, seats.verifier, frames, settings, tally, by)
+    when = await ask_when(video, looked_at, roles.verifier, frames, settings, tally, by)
     questions = [*questions, *when.questions]
     done = replace(
         video,
@@ -129,7 +129,7 @@ async def ask_facts(
     )
     if questions:
         return done
-    return replace(done, unasked=explain_no_questions(done, seats.writer.llm.identity))
+    return replace(done, unasked=explain_no_questions(done, roles.writer.llm.identity))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ class ComposedQuestions:
 async def draft_and_choose(
     video: Video,
     table: TruthTable,
-    seats: Seats,
+    roles: Roles,
     encode: Encode,
     settings: FactSettings,
     deep: DeepRules | None,
@@ -164,7 +164,7 @@ async def draft_and_choose(
         settings.select.for_drafts(settings.drafts), seconds=seconds, seed=settings.seed,
         alike=AlikeMoments(table, video.frames or ()),
     )  # fmt: skip
-    unguessed, guessed = await examine(drafts, seats.guesser, likeness, settings, requests)
+    unguessed, guessed = await examine(drafts, roles.guesser, likeness, settings, requests)
     if deep is not None:
         most = round(deep.text_share * deep.question_limit(seconds))
         unguessed, guessed = limit_texts(unguessed, most), limit_texts(guessed, 0)
@@ -173,7 +173,7 @@ async def draft_and_choose(
     )
     if deep is not None and deep.wording:
         groups = await word_groups(
-            groups, table, seats.writer, seats.guesser, tally, together=deep.wording,
+            groups, table, roles.writer, roles.guesser, tally, together=deep.wording,
             seed=settings.seed,
         )  # fmt: skip
     return ComposedQuestions(

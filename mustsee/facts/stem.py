@@ -1,4 +1,4 @@
-"""What a form makes: a question with its right answer, and what may stand beside it."""
+"""A stem, which a form makes: a question, its right answer, and the facts that may be options."""
 
 from __future__ import annotations
 

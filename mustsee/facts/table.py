@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from mustsee.facts.acts import find_fleeting
+from mustsee.facts.fleeting_events import find_fleeting
 from mustsee.questions.checks import normal
-from mustsee.questions.course import has_known_place
+from mustsee.questions.common_sequences import has_known_place
 from mustsee.records import Fact, Span
 from mustsee.text import terms
 

@@ -18,8 +18,8 @@ from mustsee import schemas
 from mustsee.layouts import card as cards
 from mustsee.layouts import croissant, eval_yaml, video_files
 from mustsee.layouts.card import Card, CardCounts, card_text
-from mustsee.layouts.growing import Parquet
 from mustsee.layouts.reading import Questions, by_id
+from mustsee.layouts.row_writer import Parquet
 from mustsee.layouts.video_files import file_name
 from mustsee.parquet import write_parquet
 from mustsee.records import Question, Video

@@ -17,7 +17,6 @@ from typing import Any
 
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.layouts.growing import Parquet
 from mustsee.layouts.reading import (
     FileFault,
     Notes,
@@ -28,6 +27,7 @@ from mustsee.layouts.reading import (
     Row,
     each_row,
 )
+from mustsee.layouts.row_writer import Parquet
 from mustsee.layouts.ticks import apply_tick, read_ticks
 from mustsee.parquet import check_digests, parts
 from mustsee.records import Question, Video

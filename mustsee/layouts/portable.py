@@ -15,8 +15,7 @@ from typing import Any
 
 from mustsee import errors, fetch, prompts, text
 from mustsee.errors import UserError
-from mustsee.layouts import asked, hugging_face, pointed, video_files
-from mustsee.layouts import written as in_words
+from mustsee.layouts import hugging_face, open_scoring, point_scoring, task_prompt, video_files
 from mustsee.layouts.reading import (
     BATCH_ROWS,
     Questions,
@@ -40,7 +39,7 @@ _READING = '''\
 for its imports.
 """
 
-from .asked import (
+from .task_prompt import (
     GROUP_METRICS,
     group_scores,
     is_multiple_choice,
@@ -52,8 +51,8 @@ from .asked import (
     video_path,
 )
 from .choice import extract
-from .pointed import answer_words, check_grader, grade_reply, has_points
-from .written import compare_reply, is_open_ended
+from .point_scoring import answer_words, check_grader, grade_reply, has_points
+from .open_scoring import compare_reply, is_open_ended
 
 __all__ = [
     "GROUP_METRICS",
@@ -126,7 +125,10 @@ def group_metrics(questions: Questions) -> list[str]:
     """Return the names of the scores of groups that the multiple-choice questions have."""
     relations = {q.relation for q in multiple_choice_questions(questions) if q.group is not None}
     return [
-        m for kind, metrics in asked.GROUP_METRICS.items() if kind in relations for m in metrics
+        m
+        for kind, metrics in task_prompt.GROUP_METRICS.items()
+        if kind in relations
+        for m in metrics
     ]
 
 
@@ -149,7 +151,7 @@ def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, An
 
 
 def where_to_put(questions: Questions, videos: Iterable[Video]) -> str:
-    """Return a line that says where the video files belong (`asked.video_path`)."""
+    """Return a line that says where the video files belong (`task_prompt.video_path`)."""
     line = video_files.where_to_put(video_files.names_of(videos, portable_questions(questions)))
     return f"{line}, or name their folder in MUSTSEE_VIDEOS" if line else ""
 
@@ -163,7 +165,7 @@ def write_template(asset: str, path: Path, **values: str) -> None:
 
 
 def write_reading(folder: Path) -> None:
-    """Write `extract`, `asked` and the modules that they import as an independent package."""
+    """Write `extract`, `task_prompt` and the modules that they import as an independent package."""
     folder.mkdir(exist_ok=True)
     extract_folder = Path(extract.__file__).parent
     files = {
@@ -173,9 +175,9 @@ def write_reading(folder: Path) -> None:
     }
     files |= {
         "__init__.py": _READING,
-        "asked.py": source_of(asked.__file__),
-        "written.py": source_of(in_words.__file__),
-        "pointed.py": source_of(pointed.__file__),
+        "task_prompt.py": source_of(task_prompt.__file__),
+        "open_scoring.py": source_of(open_scoring.__file__),
+        "point_scoring.py": source_of(point_scoring.__file__),
         "prompts.py": source_of(prompts.__file__),
         "errors.py": source_of(errors.__file__),
         "fetch.py": source_of(fetch.__file__),
@@ -200,9 +202,9 @@ def write_reading(folder: Path) -> None:
                 rf"(?m)^( *)from mustsee\.{re.escape(theirs)}", rf"\1from {ours}", source
             )
         (folder / name).write_text(source, encoding="utf-8")
-    prompt = folder / "prompts" / f"{pointed.PROMPT}.j2"
+    prompt = folder / "prompts" / f"{point_scoring.PROMPT}.j2"
     prompt.parent.mkdir(parents=True, exist_ok=True)
-    prompt.write_text(source_of(prompts.ROOT / f"{pointed.PROMPT}.j2"), encoding="utf-8")
+    prompt.write_text(source_of(prompts.ROOT / f"{point_scoring.PROMPT}.j2"), encoding="utf-8")
 
 
 def source_of(file: str | Path | None) -> str:

@@ -17,7 +17,7 @@ from unicodedata import east_asian_width
 import numpy as np
 
 from mustsee.media.frames import TimedFrame
-from mustsee.media.lettering import Image, Reader, crop_line
+from mustsee.media.ocr import Image, Reader, crop_line
 from mustsee.media.samples import SampleSteps
 from mustsee.media.text_search import (
     FOLLOW_PIXELS,

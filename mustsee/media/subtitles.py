@@ -1,6 +1,6 @@
 """Subtitles to transcript lines: `.srt .vtt .sbv .ass .ssa` files, and text streams inside a video.
 
-This module finds and opens them; `mustsee.media.cues` parses their text.
+This module finds and opens them; `mustsee.media.subtitle_cues` parses their text.
 """
 
 from __future__ import annotations
@@ -13,10 +13,17 @@ from typing import Any
 
 from mustsee.errors import BadRow, UserError
 from mustsee.folders import is_text, names_starting
-from mustsee.media.cues import CONVERT, DRAWING, FORMATS, lines, lines_of_cues, read_ass_cue
 from mustsee.media.encodings import decode_text
 from mustsee.media.languages import language_code
 from mustsee.media.rolling import Cue
+from mustsee.media.subtitle_cues import (
+    CONVERT,
+    DRAWING,
+    FORMATS,
+    lines,
+    lines_of_cues,
+    read_ass_cue,
+)
 from mustsee.records import Line
 from mustsee.store import address_of, resolve
 

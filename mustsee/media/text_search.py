@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mustsee.media.frames import shrunk
-from mustsee.media.lettering import Corners, Image, Reader
+from mustsee.media.ocr import Corners, Image, Reader
 
 FOLLOW_PIXELS = 480  # pixels: longer side of the frame in which lines are followed
 FINE_LINE_PIXELS = 14  # pixels: a line this low makes its rows be searched at full size as well

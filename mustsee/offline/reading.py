@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mustsee.errors import BadRow, NotInstalled
 from mustsee.media.frames import shrunk
-from mustsee.media.lettering import Image, RapidReader, Reader, crop_line
+from mustsee.media.ocr import Image, RapidReader, Reader, crop_line
 from mustsee.media.text_search import (
     SEARCH_PIXELS,
     Box,

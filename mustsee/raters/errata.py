@@ -20,9 +20,9 @@ from mustsee.layouts.errata import (
     whole_span,
 )
 from mustsee.raters.ballots import TRAINING, CastVote, RatedItem
+from mustsee.raters.decision import decide
 from mustsee.raters.form import RatingForm
 from mustsee.raters.results import by_question, wanted_votes
-from mustsee.raters.settle import decide
 from mustsee.records import Question, Span
 from mustsee.text import printable
 

@@ -310,7 +310,7 @@ class Round:
 class RatingForm:
     """A form of one or more rounds.
 
-    - `rule`: how votes settle (`mustsee.raters.settle`)
+    - `rule`: how votes settle (`mustsee.raters.decision`)
     - `right`: field -> settled answer; a question is right if all match
     - `checks`: rules over several fields
     - `modality`: the field that says whether a question needs audio, video or both

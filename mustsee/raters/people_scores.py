@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from mustsee.raters.written import FILTER_PREFIX
+from mustsee.raters.votes import FILTER_PREFIX
 from mustsee.records import Question
 
 

@@ -16,17 +16,17 @@ from mustsee.errors import UserError
 from mustsee.layouts.errata import Errata, read_errata
 from mustsee.parquet import check_digests
 from mustsee.raters import replies, training, videos
+from mustsee.raters.assignment import items, needed_raters
 from mustsee.raters.ballots import TRAINING, Ballots, CastVote, RatedItem
 from mustsee.raters.box import display_name
 from mustsee.raters.correctness import sample
-from mustsee.raters.deal import items, needed_raters
+from mustsee.raters.decision import drop_reason, settle
 from mustsee.raters.errata import describe_doubts, doubted_questions
 from mustsee.raters.form import RatingForm
-from mustsee.raters.kept import complete_replacement
 from mustsee.raters.needed import describe_need
 from mustsee.raters.results import RatingResults, results
-from mustsee.raters.settle import drop_reason, settle
 from mustsee.raters.training import Training
+from mustsee.raters.write_back import complete_replacement
 from mustsee.records import Question, Video
 from mustsee.run.inputs import with_videos
 from mustsee.run.outputs import check_writable

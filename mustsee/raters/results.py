@@ -13,8 +13,8 @@ from typing import Any
 from mustsee.raters.agreement import Agreement, agreement, overlap
 from mustsee.raters.ballots import TRAINING, CastVote, RatedItem
 from mustsee.raters.correctness import PEOPLE, MeasuredCorrectness, measure_correctness
+from mustsee.raters.decision import decide, is_right
 from mustsee.raters.form import FormField, RatingForm
-from mustsee.raters.settle import decide, is_right
 from mustsee.records import Question, Span
 from mustsee.stats import Estimate, mean
 

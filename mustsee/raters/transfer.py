@@ -13,10 +13,10 @@ from pathlib import Path
 from mustsee.errors import UserError
 from mustsee.layouts.errata import write_errata
 from mustsee.raters import errata, exchange, label_studio, replies, videos
-from mustsee.raters.kept import record_results, replace_table
 from mustsee.raters.rating_run import RatingRun
 from mustsee.raters.results import summary_lines
-from mustsee.raters.written import apply_votes
+from mustsee.raters.votes import apply_votes
+from mustsee.raters.write_back import record_results, replace_table
 from mustsee.run.outputs import check_writable
 from mustsee.text import printable
 

@@ -23,8 +23,8 @@ from pyarrow import fs
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.folders import files_under, is_text, names_starting, readable_path
-from mustsee.media.cues import FORMATS
 from mustsee.media.files import SUFFIXES
+from mustsee.media.subtitle_cues import FORMATS
 from mustsee.media.subtitles import UNREAD
 from mustsee.records import Problem, Video
 from mustsee.store import address_of, resolve, strip_options

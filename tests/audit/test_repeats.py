@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mustsee.audit import repeats
-from mustsee.audit.looks import looks
+from mustsee.audit.fingerprints import looks
 from mustsee.records import OPEN, Question, Video, passed_metric
 from tests.support import sample_videos
 

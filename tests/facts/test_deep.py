@@ -20,7 +20,7 @@ from mustsee.errors import BadRow, Transient, UserError
 from mustsee.facts.claims import CLAIM_LISTS, LOOSE_CLAIMS, list_claims
 from mustsee.facts.deep import (
     SPARE,
-    Seats,
+    Roles,
     ask_deep,
     limit_texts,
     set_apart,
@@ -432,8 +432,8 @@ def run_story(
 ) -> tuple[tuple[Question, ...], Counter[str]]:
     counts, tally = counter()
     asker = (model or story.model()).asker()
-    seats = Seats(writer=asker, verifier=asker, guesser=asker)
-    deep = ask_deep(VIDEO, TABLE, seats, FRAMES, settings, tally, BY)
+    roles = Roles(writer=asker, verifier=asker, guesser=asker)
+    deep = ask_deep(VIDEO, TABLE, roles, FRAMES, settings, tally, BY)
     done = asyncio.run(deep)
     for each in done.missing:
         counts[f"missing {each.what}: {each.why}"] += each.number

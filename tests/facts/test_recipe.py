@@ -14,7 +14,7 @@ import pytest
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, UserError
-from mustsee.facts.exam import EXAM_ANSWERS, MAX_UNREAD_PARTS, examine
+from mustsee.facts.blind_exam import EXAM_ANSWERS, MAX_UNREAD_PARTS, examine
 from mustsee.facts.extract import make_fact
 from mustsee.facts.fact_looks import LOOKS, look_at, plan_own_looks, plan_table_looks
 from mustsee.facts.forms.after import AfterForm

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from mustsee.errors import UserError
+from mustsee.facts.blind_exam import drop_guessed
 from mustsee.facts.draw import count_matched, draw_groups, is_coherent
-from mustsee.facts.exam import drop_guessed
 from mustsee.facts.select import (
     MAX_RANK_FACTOR,
     MIN_BESIDE,

@@ -17,7 +17,7 @@ import yaml
 
 import mustsee
 from mustsee.evaluate.score import EvaluationResults
-from mustsee.layouts import asked, hugging_face, inspect_ai, lmms_eval, portable, vlmevalkit
+from mustsee.layouts import hugging_face, inspect_ai, lmms_eval, portable, task_prompt, vlmevalkit
 from mustsee.records import PAIR, SET, Question
 from tests.layouts.test_lmms_eval import INSIDE, evaluated, loaded, made
 from tests.layouts.test_portable import INSPECT, KIT, outside
@@ -129,7 +129,7 @@ def test_the_package_of_a_task_scores_groups_alone(tmp_path: Path) -> None:
     scored = [reading.score_reply(row, given[row["question_id"]]) for row in rows]
     check_scores(reading.group_scores(scored), evaluated(tmp_path, given))
     assert reading.group_scores([r for r in scored if r["group"] is None]) == {}
-    assert asked.group_scores(scored) == reading.group_scores(scored)
+    assert task_prompt.group_scores(scored) == reading.group_scores(scored)
 
 
 def load_package(folder: Path) -> ModuleType:

@@ -18,7 +18,7 @@ import mustsee
 from mustsee.errors import UserError
 from mustsee.evaluate import answers
 from mustsee.evaluate.score import EvaluationResults, score
-from mustsee.layouts import asked, lmms_eval
+from mustsee.layouts import lmms_eval, task_prompt
 from mustsee.media.files import SUFFIXES
 from mustsee.records import Question, Span, Video
 from mustsee.replies import extract
@@ -156,7 +156,7 @@ def test_the_folder_has_no_outside_paths_and_no_imports_of_mustsee(folder: Path)
             assert str(folder.parent) not in text
             assert not [line for line in text.splitlines()
                         if line.startswith(("import mustsee", "from mustsee"))]  # fmt: skip
-    assert set(asked.ENDINGS) == SUFFIXES
+    assert set(task_prompt.ENDINGS) == SUFFIXES
     code = (
         "import sys; sys.path.insert(0, '.'); import utils; "
         "doc = {'question_id': 'q', 'video_id': 'v', 'question_type': 't', "

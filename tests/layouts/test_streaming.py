@@ -25,8 +25,8 @@ from mustsee.layouts import (
     vlmevalkit,
 )
 from mustsee.layouts.detect import open_streamed
-from mustsee.layouts.growing import ROW_GROUP_ROWS, JsonItems, Parquet
 from mustsee.layouts.reading import Rereadable, dump_json
+from mustsee.layouts.row_writer import ROW_GROUP_ROWS, JsonItems, Parquet
 from mustsee.recipes.cinepile import layout as cinepile
 from mustsee.recipes.egoschema import layout as egoschema
 from mustsee.recipes.mlvu import layout as mlvu

@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 import pytest
 
-from mustsee.media.lettering import Corners, Image, RapidReader
+from mustsee.media.ocr import Corners, Image, RapidReader
 from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, is_same_text, letters, texts
 from mustsee.media.text_search import has_changed, is_redrawn, letter_density, letter_mask
 from mustsee.media.video import open_video

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from mustsee.raters.agreement import agreement, overlap
+from mustsee.raters.assignment import items
 from mustsee.raters.ballots import CastVote
 from mustsee.raters.correctness import bound, decide_bound, evidence, measure_correctness, sample
-from mustsee.raters.deal import items
 from mustsee.raters.form import FormField, FormStep, RatingForm, Round
 from mustsee.raters.results import results
 from mustsee.records import Question, Span

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from mustsee.errors import UserError
 from mustsee.raters import training
+from mustsee.raters.assignment import deal_questions, items, needed_raters
 from mustsee.raters.ballots import CastVote
-from mustsee.raters.deal import deal_questions, items, needed_raters
+from mustsee.raters.decision import decide, settle_field, shared_spans
 from mustsee.raters.form import FormField, FormStep, RatingForm, Round
 from mustsee.raters.results import results
-from mustsee.raters.settle import decide, settle_field, shared_spans
 from mustsee.raters.videos import rows, tasks
-from mustsee.raters.written import apply_votes
+from mustsee.raters.votes import apply_votes
 from mustsee.recipes.mlvu.annotated import from_table, questions_of
 from mustsee.records import Question, Span, Verdict, Video
 from mustsee.run.browse import rulings

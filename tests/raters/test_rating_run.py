@@ -11,8 +11,8 @@ import pytest
 
 from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.raters.assignment import items
 from mustsee.raters.ballots import CastVote, UnfinishedVote
-from mustsee.raters.deal import items
 from mustsee.raters.form import RatingForm
 from mustsee.raters.rating_run import RatingRun, check_share, count_questions
 from mustsee.raters.results import results, summary_lines

@@ -13,8 +13,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from mustsee.media.video import facts
+from mustsee.raters.assignment import items
 from mustsee.raters.ballots import Ballots, hash_token
-from mustsee.raters.deal import items
 from mustsee.raters.form import FormField, FormStep, RatingForm
 from mustsee.raters.results import results
 from mustsee.raters.training import Training

@@ -21,8 +21,8 @@ import pytest
 import uvicorn
 
 from mustsee import schemas
+from mustsee.raters.assignment import items
 from mustsee.raters.ballots import Ballots, hash_token
-from mustsee.raters.deal import items
 from mustsee.raters.results import results
 from mustsee.records import Question, Span, Video
 from ray_jobs.cli.launch import build, compose

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from mustsee.media.cues import lines as cues_of
+from mustsee.media.subtitle_cues import lines as cues_of
 from mustsee.records import Line
 
 MS = st.integers(min_value=0, max_value=7_200_000)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import UserError
 from mustsee.layouts.card import Card, CardCounts, card_text
-from mustsee.layouts.growing import Parquet
 from mustsee.layouts.reading import (
     Notes,
     QuestionFile,
@@ -28,6 +27,7 @@ from mustsee.layouts.reading import (
     first,
     rows_of,
 )
+from mustsee.layouts.row_writer import Parquet
 from mustsee.records import Line, Question, Segment, Video
 
 if TYPE_CHECKING:

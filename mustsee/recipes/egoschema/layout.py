@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.layouts.growing import JsonItems
 from mustsee.layouts.reading import Notes, QuestionFile, Questions, Row, by_id, first, rows_of
+from mustsee.layouts.row_writer import JsonItems
 from mustsee.records import Question, Video
 from mustsee.tables import parse_json
 

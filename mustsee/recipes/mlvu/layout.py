@@ -19,7 +19,6 @@ from typing import Any
 from mustsee.errors import UserError
 from mustsee.layouts import video_files
 from mustsee.layouts.columns import NAMES, known_columns
-from mustsee.layouts.growing import JsonItems
 from mustsee.layouts.reading import (
     Notes,
     QuestionFile,
@@ -31,6 +30,7 @@ from mustsee.layouts.reading import (
     first,
     rows_of,
 )
+from mustsee.layouts.row_writer import JsonItems
 from mustsee.media.files import without_media_suffix
 from mustsee.records import Question, Video
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.folders import file_name
-from mustsee.layouts.growing import JsonItems
 from mustsee.layouts.reading import (
     Notes,
     QuestionFile,
@@ -26,6 +25,7 @@ from mustsee.layouts.reading import (
     first,
     rows_of,
 )
+from mustsee.layouts.row_writer import JsonItems
 from mustsee.media.files import without_media_suffix
 from mustsee.records import Question, Video
 

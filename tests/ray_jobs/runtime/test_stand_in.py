@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mustsee.calls.llm import Asker, Message, Request, VideoClip
 from mustsee.facts.choices import choices_form
-from mustsee.facts.deep import Seats
+from mustsee.facts.deep import Roles
 from mustsee.facts.deep_settings import DeepRules
 from mustsee.facts.extract import Window, facts_form
 from mustsee.facts.forms.after import AfterForm
@@ -71,7 +71,7 @@ def test_made_up_facts_have_the_form_of_a_model_s(
 def test_calls_on_a_video_of_which_the_rules_ask_nothing_are_counted(tmp_path: Path) -> None:
     session = open_rules_session(str(tmp_path), 1.0)
     asker = Asker(llm=session.context().llm(MODEL), prompts=Prompts())
-    seats = Seats(writer=asker, verifier=asker, guesser=asker)
+    roles = Roles(writer=asker, verifier=asker, guesser=asker)
     forms = {"after": AfterForm(), "holds": AtForm(of="object"), "where": AtForm(of="place")}
     frames: Any = Frames()
     video = Video(video_id="v", uri="v.mp4", duration=120.0)
@@ -81,7 +81,7 @@ def test_calls_on_a_video_of_which_the_rules_ask_nothing_are_counted(tmp_path: P
         counts[name] += n
 
     settings = FactSettings(forms=forms, deep=DeepRules(open_share=2 / 3))
-    done = asyncio.run(ask_facts(video, seats, frames, encode, settings, count))
+    done = asyncio.run(ask_facts(video, roles, frames, encode, settings, count))
     assert done.questions
     assert all(fact.drop is None for fact in done.facts or ())
     calls = {name: c.calls for name, c in session.coordinator.snapshot().llm.by_prompt.items()}
@@ -100,12 +100,12 @@ def test_calls_on_a_video_of_which_the_rules_ask_nothing_are_counted(tmp_path: P
     assert {calls[f"facts/{name}"] for name in ("claims", "word", "read_back")} == {1}
     assert calls["facts/questions"] == calls["facts/edit"] == 3, "some are written again, one twice"
     assert not {name: n for name, n in counts.items() if "could not be read" in name and n}
-    again = asyncio.run(ask_facts(video, seats, frames, encode, settings, count))
+    again = asyncio.run(ask_facts(video, roles, frames, encode, settings, count))
     assert again == done
     repeated = {name: c.calls for name, c in session.coordinator.snapshot().llm.by_prompt.items()}
     assert repeated == calls, "all replies are in the store"
     alone = replace(settings, deep=DeepRules())
-    open_ = asyncio.run(ask_facts(video, seats, frames, encode, alone, count)).questions or ()
+    open_ = asyncio.run(ask_facts(video, roles, frames, encode, alone, count)).questions or ()
     assert len(deep) < sum(q.drop is None for q in open_) <= DeepRules().question_limit(120.0)
     assert all(q.points for q in open_), "no composed question, and no exam of one"
 

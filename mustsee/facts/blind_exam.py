@@ -1,4 +1,4 @@
-"""An exam of drafts: a guesser without the video answers them, and what it answers right goes."""
+"""Drop the drafts that a guesser answers without the video."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from mustsee.errors import BadRow
-from mustsee.media.cues import lines as cues_of
+from mustsee.media.subtitle_cues import lines as cues_of
 from mustsee.media.transcript import join_lines
 from mustsee.records import Line
 from tests.support.subtitles import cues, said, srt

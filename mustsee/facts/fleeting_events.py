@@ -1,4 +1,4 @@
-"""Acts that come again unseen: somebody who stays on the screen turns round, sits down, looks up.
+"""Brief events that sparse frames miss: somebody who stays in the picture turns, sits, looks up.
 
 A look judges a moment of some seconds from a few frames, and a movement of the body that takes half
 a second may lie between them. Of 26 questions of a film that were read beside their frames four

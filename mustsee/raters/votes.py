@@ -14,10 +14,10 @@ from typing import Any
 
 from mustsee.raters import modalities
 from mustsee.raters.ballots import TRAINING, CastVote, RatedItem
+from mustsee.raters.decision import SettledState, decide, is_right
 from mustsee.raters.form import Part, RatingForm, part
 from mustsee.raters.marks import merge
 from mustsee.raters.results import by_question, wanted_votes
-from mustsee.raters.settle import SettledState, decide, is_right
 from mustsee.records import Question, Repair, Span, Verdict
 from mustsee.verify.repair import wording_fields
 

@@ -18,7 +18,7 @@ import pytest
 import mustsee
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.judge import points as ours
-from mustsee.layouts import hugging_face, inspect_ai, lmms_eval, pointed
+from mustsee.layouts import hugging_face, inspect_ai, lmms_eval, point_scoring
 from mustsee.prompts import Prompts
 from mustsee.records import Point, Question
 from tests.layouts.test_lmms_eval import loaded, made
@@ -166,7 +166,7 @@ def test_replies_that_cannot_be_read_are_counted(grader: type[Grader], tmp_path:
 @pytest.mark.parametrize("reply", [GRADES, GRADES.replace("POINT", "**POINT"), f"Sure.\n{GRADES}"])
 def test_both_parsers_read_the_same(reply: str) -> None:
     form = ours.grade_form(3, 2)
-    read = pointed.parse_grade(reply, 3, 2)
+    read = point_scoring.parse_grade(reply, 3, 2)
     assert read == ([1, -1, 0], [True, False])
     if reply == GRADES:
         verdicts, made, _ = form.read(reply)
@@ -194,7 +194,7 @@ def test_points_survive_a_release_and_come_back(tmp_path: Path) -> None:
 def test_the_weights_are_those_of_the_judge() -> None:
     from actors.answer import llm
 
-    assert pointed.CONTRADICTION_WEIGHT == ours.CONTRADICTION_WEIGHT
-    assert pointed.WORDS_OF_POINT == llm.WORDS_OF_POINT
-    assert pointed.VALUES == ours.VALUES
-    assert "mustsee.layouts.pointed" in sys.modules
+    assert point_scoring.CONTRADICTION_WEIGHT == ours.CONTRADICTION_WEIGHT
+    assert point_scoring.WORDS_OF_POINT == llm.WORDS_OF_POINT
+    assert point_scoring.VALUES == ours.VALUES
+    assert "mustsee.layouts.point_scoring" in sys.modules

@@ -1,4 +1,4 @@
-"""How things usually go: sequences that everybody knows, and words of beginnings and ends."""
+"""Sequences of events that everybody knows, and words of beginnings and ends."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class ClaimRules:
     """Facts that the writer is shown at once, at most."""
     words: int = 3000
     """Words of the transcript that it is shown at once, at most."""
-    claims: int = 48
+    claims: int = 64
     """Claims that it lists at once, at most."""
     of_video: int = 300
     """Claims of a whole video, about; each part of a long one gives as many."""

@@ -1,11 +1,16 @@
-"""Open questions are written, read by an editor who has watched the video, and written again.
+"""Open questions are written, read by an editor who has watched the video, and mended.
 
     drafts = await write_questions(video, statements, writers, frames, wanted, skills, ...)
 
-QUESTION 1: one scene | The last minute alone answers it: ask what the earlier lie leads to.
+QUESTION 1: one scene | The last minute alone answers it.
+MENDED 1: What does the lie at the station lead to in the end?
+POINT 1: 3 | C4
+POINT 1: 2 | C17
+ANSWER 1: She says that the train has left, and so ...
 
-The editor knows the statements and looks at the whole video. What it still holds against a question
-that was written again stands in `remark`: such a question is not asked.
+The editor knows the statements and looks at the whole video. What it mends it reads again as it
+reads what others wrote; what is past mending the writer writes anew. What the editor holds against
+a question to the end stands in `remark`: such a question is not asked.
 """
 
 from __future__ import annotations
@@ -19,10 +24,13 @@ from mustsee.errors import Unparsed
 from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.mix import Skill
 from mustsee.facts.points import (
+    ANSWER_CELLS,
     OpenDraft,
     Statement,
     Statements,
+    check_numbers,
     count_uses_left,
+    read_draft,
     show_drafts,
     write_some,
 )
@@ -39,11 +47,13 @@ FAULTS = (
     "presumes", "one scene", "incomplete", "beside", "open", "wrong", "flat", "unclear", "telling",
     "stiff",
 )  # fmt: skip
+SLIGHT_FAULTS = ("beside", "unclear", "telling", "stiff")  # those that the last mending ends
 NO_FAULT = "none"
 QUESTIONS_AT_ONCE = 40  # questions that one reply holds
 QUESTION_LISTS = "lists of open questions"  # `what` of the requests
 READINGS = "an editor's readings of open questions"  # `what` of the requests
 # names of counts in run.json
+MENDED = "open questions that an editor mended"
 RETURNED = "open questions that an editor sent back"
 REJECTED = "open questions that an editor rejected"
 REPEATED = "open questions that repeat another word for word"
@@ -115,7 +125,7 @@ async def edit_questions(
     *,
     seed: int,
 ) -> tuple[OpenDraft, ...]:
-    """Return the drafts of each part as the editor lets them pass, and with its remark those that
+    """Return the drafts of each part as the editor publishes them, and with its remark those that
     it still rejects after `rules.rewrites` times, or that nobody could write again. Of several
     parts, the drafts of one whose readings cannot be parsed pass.
     """
@@ -123,6 +133,7 @@ async def edit_questions(
     rejected: list[OpenDraft] = []
     unread = {n: tuple(drafts) for n, (_, drafts) in enumerate(written)}
     for turn in range(rules.rewrites + 1):
+        is_last = turn == rules.rewrites
         read = await gather_readable(
             [
                 read_drafts(
@@ -141,28 +152,58 @@ async def edit_questions(
             tally,
             READINGS,
         )
+        mended: dict[int, tuple[OpenDraft, ...]] = {}
         returned: dict[int, tuple[OpenDraft, ...]] = {}
-        for (n, drafts), marked in zip(unread.items(), read, strict=True):
-            marked = marked or drafts
-            passed[n] += tuple(draft for draft in marked if not draft.remark)
-            returned[n] = tuple(draft for draft in marked if draft.remark)
-        if turn == rules.rewrites or not any(returned.values()):
+        for (n, drafts), readings in zip(unread.items(), read, strict=True):
+            readings = readings or tuple(map(Reading, drafts))
+            mended[n] = tuple(r.mended for r in readings if r.mended and not is_last)
+            passed[n] += tuple(draft for r in readings if (draft := r.published(is_last)))
+            returned[n] = tuple(r.draft for r in readings if r.is_past_mending(is_last))
+        tally.add(MENDED, sum(map(len, mended.values())))
+        if is_last:
             rejected += [draft for drafts in returned.values() for draft in drafts]
             break
         tally.add(RETURNED, sum(map(len, returned.values())))
         asked = {
             n: write_some(
                 video, written[n][0], writers.writer, Counter(draft.skill for draft in drafts),
-                skills, rules, seed=seed + turn + 1, published=passed[n], returned=drafts,
+                skills, rules, seed=seed + turn + 1, published=(*passed[n], *mended[n]),
+                returned=drafts,
             )
             for n, drafts in returned.items()
             if drafts
         }  # fmt: skip
         again = await gather_readable(list(asked.values()), tally, QUESTION_LISTS, may_lack=True)
-        unread = {n: drafts for n, drafts in zip(asked, again, strict=True) if drafts}
-        rejected += [draft for n in asked if n not in unread for draft in returned[n]]
+        anew = {n: drafts for n, drafts in zip(asked, again, strict=True) if drafts}
+        rejected += [draft for n in asked if n not in anew for draft in returned[n]]
+        unread = {n: (*mended[n], *anew.get(n, ())) for n in mended if mended[n] or n in anew}
+        if not unread:
+            break
     tally.add(REJECTED, len(rejected))
     return (*(draft for drafts in passed for draft in drafts), *rejected)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an editor holds against a draft, which is in its `remark`: its `fault`, empty if it has
+    none; and the draft as it should read, if it can be mended.
+    """
+
+    draft: OpenDraft
+    fault: str = ""
+    mended: OpenDraft | None = None
+
+    def published(self, is_last: bool) -> OpenDraft | None:
+        """The draft as it is published now, if it is: a mended one is read once more, unless there
+        is no further reading and the fault was slight.
+        """
+        if not self.fault:
+            return self.draft
+        return self.mended if is_last and self.fault in SLIGHT_FAULTS else None
+
+    def is_past_mending(self, is_last: bool) -> bool:
+        """Whether nothing of it is published now or read again."""
+        return self.published(is_last) is None and (is_last or self.mended is None)
 
 
 async def read_drafts(
@@ -176,17 +217,17 @@ async def read_drafts(
     published: Sequence[OpenDraft] = (),
     *,
     seed: int,
-) -> tuple[OpenDraft, ...]:
-    """Return drafts of one part of a video with what an editor holds against them, who knows those
-    `published` of it. Raises BadRow if no reply can be parsed.
+) -> tuple[Reading, ...]:
+    """Return what an editor holds against drafts of one part of a video, who knows those
+    `published` of it, and how they should read. Raises BadRow if no reply can be parsed.
     """
     whole = video_span(video)
     part = _extent([*statements.claims, *statements.facts], whole)
     planned = plan(see, whole, (part,))
     times = planned.times if planned else ()
-    remarks = await editor.ask(
+    return await editor.ask(
         PROMPT,
-        remarks_form(len(drafts)),
+        readings_form(drafts, statements, rules),
         seed=seed,
         images=await frames.jpegs(times, see),
         span=part,
@@ -194,12 +235,14 @@ async def read_drafts(
         lines=lines_within(video.lines or (), (part,)),
         claims=statements.claims,
         facts=statements.facts,
+        least=rules.least,
+        most=rules.most,
+        of_claim=rules.of_claim,
         one_scene=rules.one_scene,
         uses_left=count_uses_left(statements, published, rules),
         drafts=show_drafts(drafts, statements),
         published=show_drafts(published, statements),
     )
-    return tuple(replace(d, remark=remark) for d, remark in zip(drafts, remarks, strict=True))
 
 
 def _extent(statements: Sequence[Statement], whole: Span) -> Span:
@@ -207,30 +250,53 @@ def _extent(statements: Sequence[Statement], whole: Span) -> Span:
     return Span(min(span.start for span in spans), max(span.end for span in spans))
 
 
-def remarks_form(count: int) -> Form[tuple[str, ...]]:
-    """Return the form of a reply with the fault of each of `count` questions, and a remark; of a
-    question without a fault the result is empty. Its `read` raises Unparsed for an unknown fault.
+def readings_form(
+    drafts: Sequence[OpenDraft], statements: Statements, rules: PointRules
+) -> Form[tuple[Reading, ...]]:
+    """Return the form of a reply with the fault of each question, what is wrong, and how it should
+    read. Its `read` raises Unparsed for an unknown fault, and for a mended question that breaks the
+    rules of questions.
     """
     cells = {
         "question": {
             "fault": f"one of {', '.join((*FAULTS, NO_FAULT))}",
-            "remark": "what is wrong and what would mend it; empty if the fault is none",
-        }
+            "remark": "what is wrong; empty if the fault is none",
+        },
+        "mended": {"question": "the question of this number as it should read"},
+        **ANSWER_CELLS,
     }
 
-    def read_remark(row: Row) -> str:
+    def read_fault(row: Row) -> str:
         fault = normal(row["fault"])
         if fault not in (*FAULTS, NO_FAULT):
             raise Unparsed(
                 f"question {row.number} has the fault {row['fault'][:40]!r}, not one of "
                 f"{', '.join((*FAULTS, NO_FAULT))}"
             )
-        return "" if fault == NO_FAULT else f"{fault}: {row['remark']}".rstrip(": ")
+        return "" if fault == NO_FAULT else fault
 
-    def read_remarks(rows: Rows) -> tuple[str, ...]:
-        return tuple(map(read_remark, numbered_rows(rows["question"], count, "question")))
+    def read_readings(rows: Rows) -> tuple[Reading, ...]:
+        check_numbers(rows, "mended")
+        mended = {row.number: row for row in rows["mended"]}
+        readings: list[Reading] = []
+        numbered = numbered_rows(rows["question"], len(drafts), "question")
+        for number, (draft, row) in enumerate(zip(drafts, numbered, strict=True), 1):
+            if not (fault := read_fault(row)):
+                readings.append(Reading(draft))
+                continue
+            remark = f"{fault}: {row['remark']}".rstrip(": ")
+            better = mended.pop(number, None)
+            readings.append(
+                Reading(
+                    replace(draft, remark=remark),
+                    fault,
+                    better and read_draft(better, draft.skill, rows, statements, rules),
+                )
+            )
+        return tuple(readings)
 
-    return rows_form(cells, brief=("question",)).map(read_remarks)
+    optional = ("mended", *ANSWER_CELLS)
+    return rows_form(cells, brief=("question",), optional=optional).map(read_readings)
 
 
 def _divide_statements(statements: Statements, parts: int) -> list[Statements]:

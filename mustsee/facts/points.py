@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
@@ -38,6 +38,15 @@ MAX_FACTS = 150  # facts that the writer is shown beside the claims
 MAX_QUESTION_WORDS = 60
 MAX_SPANS = 8  # spans of a statement that the writer is shown, at most
 QUESTION_TYPE = "Other"
+# What the reply of a writer, or of an editor, has under a question.
+ANSWER_CELLS: Mapping[str, Mapping[str, str]] = {
+    "point": {
+        "weight": "1, 2 or 3",
+        "rests_on": "the id of the statement that the answer to the question of this number "
+        "makes, such as C3 or F12",
+    },
+    "answer": {"answer": "the full answer to the question of this number, in a few sentences"},
+}
 _ID = re.compile(r"[\[(]?\s*([CF])\s*(\d{1,4})\s*[\])]?", re.IGNORECASE)
 
 
@@ -191,47 +200,47 @@ def questions_form(
             "skill": f"one of {', '.join(skills)}",
             "question": "the question, as a person would ask it aloud",
         },
-        "point": {
-            "weight": "1, 2 or 3",
-            "rests_on": "the id of the statement that the answer to the question of this number "
-            "makes, such as C3 or F12",
-        },
-        "answer": {"answer": "the full answer to the question of this number, in a few sentences"},
+        **ANSWER_CELLS,
     }
 
+    folded = {name.casefold(): name for name in skills}
+
     def read_questions(rows: Rows) -> tuple[OpenDraft, ...]:
-        numbers = [row.number for row in rows["question"]]
-        if len(set(numbers)) < len(numbers):
-            raise Unparsed("two questions have the same number")
-        if strays := {row.number for row in rows["point"]} - set(numbers):
-            raise Unparsed(f"POINT {min(strays)} belongs to no question of this number")
-        return tuple(
-            replace(
-                _read_question(row, rows["point"], statements, skills, rules),
-                answer=next((r["answer"] for r in rows["answer"] if r.number == row.number), ""),
-            )
-            for row in rows["question"]
-        )
+        check_numbers(rows, "question")
+        drafts: list[OpenDraft] = []
+        for row in rows["question"]:
+            skill = folded.get(row["skill"].casefold())
+            if skill is None:
+                raise Unparsed(
+                    f"question {row.number} has the skill {row['skill'][:40]!r}, not one of "
+                    f"{', '.join(skills)}"
+                )
+            drafts.append(read_draft(row, skill, rows, statements, rules))
+        return tuple(drafts)
 
     return rows_form(cells, optional=cells).map(read_questions)
 
 
-def _read_question(
-    row: Row, points: Sequence[Row], statements: Statements, skills: Sequence[str],
-    rules: PointRules,
-) -> OpenDraft:  # fmt: skip
-    folded = {name.casefold(): name for name in skills}
-    skill = folded.get(row["skill"].casefold())
-    if skill is None:
-        raise Unparsed(
-            f"question {row.number} has the skill {row['skill'][:40]!r}, not one of "
-            f"{', '.join(skills)}"
-        )
+def check_numbers(rows: Rows, kind: str) -> None:
+    """Raise Unparsed if two rows of a kind have one number, or a point has that of none."""
+    numbers = [row.number for row in rows[kind]]
+    if len(set(numbers)) < len(numbers):
+        raise Unparsed("two questions have the same number")
+    if strays := {row.number for row in rows["point"]} - set(numbers):
+        raise Unparsed(f"POINT {min(strays)} belongs to no question of this number")
+
+
+def read_draft(
+    row: Row, skill: str, rows: Rows, statements: Statements, rules: PointRules
+) -> OpenDraft:
+    """Return the question of a row, with the points and the answer of its number. Raises Unparsed
+    for an unknown statement or weight, and for fewer points than `least`.
+    """
     text = row["question"]
     if not 4 <= len(text.split()) <= MAX_QUESTION_WORDS:
         raise Unparsed(f"question {row.number} has {len(text.split())} words; 8 to 25 are wanted")
     chosen: dict[str, tuple[Statement, int]] = {}
-    for point in points:
+    for point in rows["point"]:
         if point.number == row.number:
             statement, weight = _read_point(point, statements)
             chosen.setdefault(statement.facts[0], (statement, weight))
@@ -246,6 +255,7 @@ def _read_question(
         question=text,
         statements=tuple(statement for statement, _ in kept),
         weights=tuple(weight for _, weight in kept),
+        answer=next((r["answer"] for r in rows["answer"] if r.number == row.number), ""),
     )
 
 

@@ -9,7 +9,16 @@ import pytest
 
 from mustsee.calls.llm import Request
 from mustsee.errors import BadRow, Unparsed
-from mustsee.facts.edit import QUESTION_LISTS, REJECTED, REPEATED, RETURNED, remarks_form
+from mustsee.facts.edit import (
+    MENDED,
+    QUESTION_LISTS,
+    REJECTED,
+    REPEATED,
+    RETURNED,
+    Reading,
+    readings_form,
+)
+from mustsee.facts.points import OpenDraft, Statement, Statements
 from mustsee.facts.settings import FactSettings
 from tests.facts.test_deep import SETTINGS, Model, Story, edit_reply, run_story
 
@@ -130,6 +139,68 @@ def test_a_question_that_could_not_be_written_again_stays_rejected() -> None:
     assert counts[QUESTION_LISTS] == 1
 
 
+MENDING = """MENDED {n}: What becomes of the half that was hidden?
+POINT {n}: 3 | C1
+POINT {n}: 2 | C2
+POINT {n}: 1 | F1
+POINT {n}: 1 | F2
+ANSWER {n}: It was hidden, and then found."""
+
+
+def mending(fault: str, times: int = 1) -> Any:
+    """An editor who finds this fault in the last question it is given, and mends it, `times` in
+    turn.
+    """
+    left = [fault] * times
+
+    def reply(request: Request) -> str:
+        count = len(request.variables["drafts"])
+        lines = [f"QUESTION {n}: none |" for n in range(1, count + 1)]
+        if left:
+            lines[-1] = f"QUESTION {count}: {left.pop()} | so\n{MENDING.format(n=count)}"
+        return "\n".join(lines)
+
+    return reply
+
+
+def test_what_the_editor_mends_is_read_again_and_asked_as_it_reads_then() -> None:
+    model = edited(**{"facts/edit": mending("incomplete")})
+    questions, counts = run_story(Story(), model=model)
+    assert [q.drop for q in questions] == [None, None]
+    assert questions[1].question == "What becomes of the half that was hidden?"
+    assert [point.weight for point in questions[1].points] == [3, 2, 1, 1]
+    _, read_again = model.of("facts/edit")
+    (again,) = read_again.variables["drafts"]
+    assert again["question"] == "What becomes of the half that was hidden?"
+    assert again["answer"] == "It was hidden, and then found."
+    assert len(model.of("facts/questions")) == 1, "the writer has nothing to do"
+    assert (counts[MENDED], counts[RETURNED], counts[REJECTED]) == (1, 0, 0)
+
+
+@pytest.mark.parametrize(("fault", "is_asked"), [("stiff", True), ("one scene", False)])
+def test_the_last_mending_ends_a_slight_fault_only(fault: str, is_asked: bool) -> None:
+    """Nobody would read a question again whose points were changed for a grave one."""
+    model = edited(**{"facts/edit": mending(fault, 3)})
+    questions, counts = run_story(Story(), model=model)
+    assert questions[1].question == "What becomes of the half that was hidden?"
+    assert questions[1].drop == (None if is_asked else f"editor: {fault}: so")
+    assert len(model.of("facts/edit")) == 3
+    assert counts[REJECTED] == (0 if is_asked else 1)
+
+
+CLAIMS = tuple(Statement(text=f"Claim {n}.", facts=(f"c{n}",), spans=()) for n in range(2))
+STATEMENTS = Statements(
+    claims=CLAIMS,
+    facts=tuple(Statement(text=f"Fact {n}.", facts=(f"f{n}",), spans=()) for n in range(2)),
+)
+DRAFT = OpenDraft(skill="cause", question="Why is the box open?", statements=CLAIMS, weights=(3, 2))
+RULES = of_points(least=3).deep.points  # type: ignore[union-attr]
+
+
+def read(reply: str) -> tuple[Reading, ...]:
+    return readings_form((DRAFT, DRAFT), STATEMENTS, RULES).read(reply)
+
+
 @pytest.mark.parametrize(
     ("reply", "remarks"),
     [
@@ -139,12 +210,32 @@ def test_a_question_that_could_not_be_written_again_stays_rejected() -> None:
     ],
 )
 def test_remarks_are_read(reply: str, remarks: tuple[str, ...]) -> None:
-    assert remarks_form(2).read(reply) == remarks
+    readings = read(reply)
+    assert tuple(reading.draft.remark for reading in readings) == remarks
+    assert [reading.mended for reading in readings] == [None, None]
+
+
+def test_a_mended_question_keeps_its_skill() -> None:
+    _, reading = read(f"QUESTION 1: none\nQUESTION 2: open | so\n{MENDING.format(n=2)}")
+    assert reading.mended is not None
+    assert (reading.mended.skill, reading.mended.remark) == ("cause", "")
+    assert [one.text for one in reading.mended.statements] == [
+        "Claim 0.", "Claim 1.", "Fact 0.", "Fact 1.",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "reply", ["QUESTION 1: none", "QUESTION 1: splendid | so\nQUESTION 2: none", "all good"]
+    "reply",
+    [
+        "QUESTION 1: none",
+        "QUESTION 1: splendid | so\nQUESTION 2: none",
+        "all good",
+        "QUESTION 1: none\nQUESTION 2: open | so\n" + MENDING.format(n=2).replace("C2", "C9"),
+        "QUESTION 1: none\nQUESTION 2: open | so\nMENDED 2: Why is it so?\nPOINT 2: 3 | C1",
+        "QUESTION 1: none\nQUESTION 2: open | so\nPOINT 2: 3 | C1",
+    ],
 )
-def test_a_reply_that_names_no_fault_of_each_question_is_refused(reply: str) -> None:
+def test_a_reply_that_breaks_the_form_is_refused(reply: str) -> None:
+    """Each question has a fault, and a mended one the points of a question."""
     with pytest.raises(Unparsed):
-        remarks_form(2).read(reply)
+        read(reply)

@@ -11,7 +11,7 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -174,6 +174,6 @@ def _steady_speed(done: Sequence[tuple[str, float]]) -> float:
 
 
 @contextmanager
-def _connected(cluster: Any) -> Iterator[None]:
+def _connected(cluster: Any) -> Generator[None]:
     with mock.patch.dict(os.environ, {"RAY_ADDRESS": cluster.address}), connect_ray():
         yield

@@ -157,7 +157,7 @@ async def edit_questions(
         for (n, drafts), readings in zip(unread.items(), read, strict=True):
             readings = readings or tuple(map(Reading, drafts))
             mended[n] = tuple(r.mended for r in readings if r.mended and not is_last)
-            passed[n] += tuple(draft for r in readings if (draft := r.published(is_last)))
+            passed[n] += tuple(draft for r in readings if (draft := r.publish(is_last)))
             returned[n] = tuple(r.draft for r in readings if r.is_past_mending(is_last))
         tally.add(MENDED, sum(map(len, mended.values())))
         if is_last:
@@ -193,8 +193,8 @@ class Reading:
     fault: str = ""
     mended: OpenDraft | None = None
 
-    def published(self, is_last: bool) -> OpenDraft | None:
-        """The draft as it is published now, if it is: a mended one is read once more, unless there
+    def publish(self, is_last: bool) -> OpenDraft | None:
+        """Return the draft as it is published now, if it is: a mended one is read once more, unless there
         is no further reading and the fault was slight.
         """
         if not self.fault:
@@ -203,7 +203,7 @@ class Reading:
 
     def is_past_mending(self, is_last: bool) -> bool:
         """Whether nothing of it is published now or read again."""
-        return self.published(is_last) is None and (is_last or self.mended is None)
+        return self.publish(is_last) is None and (is_last or self.mended is None)
 
 
 async def read_drafts(

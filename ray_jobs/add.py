@@ -18,6 +18,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+from rich.console import RenderableType
+from rich.text import Text
+
 from actors.part import Part
 from actors.stages.vet import Vet
 from mustsee import schemas
@@ -25,7 +28,12 @@ from mustsee.audit.learned import LearnedGuess, record_learned
 from mustsee.audit.repeats import RepeatedPair, drop_repeats, open_encoder, repeats_among_kept
 from mustsee.errors import UserError
 from mustsee.layouts import read
-from mustsee.layouts.added import AddedQuestions, add_questions, describe_verdicts
+from mustsee.layouts.added import (
+    AddedQuestions,
+    add_questions,
+    describe_verdicts,
+    write_verdicts,
+)
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.errata import name_ids
@@ -98,11 +106,17 @@ class AddQuestions:
             record = {**added.plain(), "duplicates": [asdict(pair) for pair in pairs]}
             if len(self.folders) > 1:
                 record["merged"] = merged.plain()
+
+            def report(folder: Path, tables: Tables) -> list[RenderableType]:
+                questions = list(tables.questions())
+                if tested:
+                    write_verdicts(folder, questions, tested)
+                lines = describe_verdicts(questions, tested)
+                # Lines may be long, and words of questions are no markup.
+                return [Text("\n".join([*lines, *self.describe_repeats(pairs)]))]
+
             return run.publish(
-                files=lambda _, tables: [
-                    *describe_verdicts(tables.questions(), tested),
-                    *self.describe_repeats(pairs),
-                ],
+                files=report,
                 extra=lambda tables: {"added": record, **record_learned(tables)},
             )
 

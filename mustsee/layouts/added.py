@@ -6,11 +6,13 @@ tick, by votes, or in a copy of the run's table. What it was before stands in it
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
@@ -19,12 +21,16 @@ from mustsee.layouts.reading import QuestionFile, answer_of
 from mustsee.layouts.ticks import BY_HAND, edit_by_hand, words_of
 from mustsee.records import Question, Span, Video
 from mustsee.text import printable
+from mustsee.verify.reasons import failure_reasons, undecided_reasons
 
 PEOPLE = "people"  # recipe of the questions that people wrote
 OWN = "ours"  # layout in which a row with the id of a question of the run is that question
 VOTES = "people_"  # begins the names under which raters' votes change and judge questions
 LASTING = ("reach_seconds", "apart_seconds")  # metrics of the evidence, whatever the words
 NO_VIDEO, NO_KEY = "the run has no such video", "no known answer"
+VERDICTS = "added.csv"  # file with the verdicts on questions that were added or edited
+PASSED = "passed"  # result of a question that passed every filter
+MAX_NAMED = 20  # questions of a kind whose failures are printed
 SLACK_S = 0.5  # seconds by which evidence may end after its video, by rounding
 NOT_MADE, NOT_WITHIN = "the run has dropped the video", "its evidence is outside the video"
 MOVED = "in the run it is on another video"
@@ -288,22 +294,70 @@ def _reason(question: Question, video: Video | None) -> str:
 
 
 def describe_verdicts(questions: Iterable[Question], tested: Mapping[str, str]) -> list[str]:
-    """Return what the filters found of some of these questions. `tested`: id -> the kind of
-    questions that it belongs to, such as "questions by people".
+    """Return what the filters found of some of these questions: for each kind its counts, then for
+    each question that did not pass (the first `MAX_NAMED`) the filters and why. `tested`: id -> the
+    kind of questions that it belongs to, such as "questions by people".
     """
     kinds: dict[str, list[Question]] = {kind: [] for kind in tested.values()}
     for question in questions:
         if question.question_id in tested:
             kinds[tested[question.question_id]].append(question)
-    return [_describe_kind(kind, of_kind) for kind, of_kind in kinds.items()]
+    lines = list[str]()
+    for kind, of_kind in kinds.items():
+        lines.append(_describe_kind(kind, of_kind))
+        failed = [q for q in of_kind if _result(q) != PASSED]
+        for question in failed[:MAX_NAMED]:
+            lines.append(f"  {question.question_id}: {question.question}")
+            lines += [f"    {what}: {why}" for _, what, why in _findings(question)]
+        if len(failed) > MAX_NAMED:
+            lines.append(f"  and {len(failed) - MAX_NAMED} more, in {VERDICTS}")
+    return [printable(line) for line in lines]
+
+
+def write_verdicts(
+    folder: Path, questions: Iterable[Question], tested: Mapping[str, str]
+) -> None:
+    """Write `VERDICTS` into `folder`: a row for each tested question and filter that it did not
+    pass or that could not decide, and one row for a question that passed. `tested`: as in
+    `describe_verdicts`.
+    """
+    with (folder / VERDICTS).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("question_id", "kind", "question", "result", "filter", "why"))
+        for question in questions:
+            if (kind := tested.get(question.question_id)) is not None:
+                head = (question.question_id, kind, question.question, _result(question))
+                findings = [(name, why) for name, _, why in _findings(question)]
+                writer.writerows((*head, *each) for each in findings or [("", "")])
+
+
+def _result(question: Question) -> str:
+    """Return what became of a question in the filters; dropped ones may have failed others too."""
+    if question.drop is not None:
+        return "dropped"
+    if question.failed_filters:
+        return "did not pass"
+    return "unverified" if question.unverified_by else PASSED
+
+
+def _findings(question: Question) -> list[tuple[str, str, str]]:
+    """Return each filter that a question did not pass, or that could not decide, with this in
+    words, and why.
+    """
+    failed = [
+        (name, f"{'dropped by' if name == question.dropped_by else 'did not pass'} {name}", why)
+        for name, why in failure_reasons(question).items()
+    ]
+    undecided = undecided_reasons(question).items()
+    return [*failed, *((name, f"{name} could not decide", why) for name, why in undecided)]
 
 
 def _describe_kind(kind: str, tested: Sequence[Question]) -> str:
-    passed = [q for q in tested if not (q.drop or q.failed_filters or q.unverified_by)]
+    passed = sum(_result(q) == PASSED for q in tested)
     failed = Counter(name for q in tested for name in q.failed_filters)
     unverified = Counter(name for q in tested for name in q.unverified_by)
     dropped = sum(q.drop is not None for q in tested)
-    text = f"{kind}: {len(passed)} of {len(tested)} passed every filter"
+    text = f"{kind}: {passed} of {len(tested)} passed every filter"
     text += f"; {dropped} dropped" if dropped else ""
     for what, counts in (("did not pass", failed), ("unverified by", unverified)):
         if counts:

@@ -25,6 +25,7 @@ from mustsee.run.best import best, keyframes, of_evidence
 from mustsee.run.tables import Tables
 from mustsee.store import Store
 from mustsee.verify.guess_counts import SEES
+from mustsee.verify.reasons import failure_reasons, undecided_reasons
 
 MAX_QUESTIONS = 10_000
 MAX_VIDEOS = 100  # videos with a timeline and a transcript
@@ -101,6 +102,8 @@ class PageQuestion:
     frames: Sequence[PageFrame]
     rulings: Sequence[FilterRuling]
     repairs: Sequence[tuple[str, str, str, str]]  # kind, reason, repairer, earlier content
+    failures: Mapping[str, str]  # filter -> why it did not pass, or was dropped
+    undecided: Mapping[str, str]  # filter -> why it reached no verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +192,8 @@ def browser(tables: Tables, store: Store | None, subset: str | None = None) -> B
                 frames=_question_frames(frames.get(numbers[q.video_id]), q, numbers[q.video_id]),
                 rulings=rulings(q),
                 repairs=[(r.kind, r.reason, r.by, _before_repair(r.before)) for r in q.repairs],
+                failures=failure_reasons(q),
+                undecided=undecided_reasons(q),
             )
             for q in questions
         ],

@@ -222,7 +222,7 @@ async def frames_for_writer(
 def attempt_of(question: Question, by: str) -> FailedWording:
     """Return the current wording, with its drop reason and the filter's replies about it."""
     about = [v for v in question.verdicts[question.earlier_verdicts :] if v.filter == by]
-    reason = question.drop or f"{by}: {_mark_reason(about)}"
+    reason = question.drop or f"{by}: {mark_reason(about)}"
     return _failed_wording(wording_fields(question), reason, question.faults.get(by, ""), about)
 
 
@@ -270,8 +270,10 @@ _JUDGED = re.compile(
     r"^([\s*_#>-]*)(?:option\s+)?[\[(]?([A-Z])[\])]?([\s*_]*[:：=][\s*_]*(?:RIGHT|WRONG|OPEN)\b)",
     re.IGNORECASE | re.MULTILINE,
 )
-# "A" alone may be an article.
-_LETTER = re.compile(r"(?<![\w'’])(?:[Oo]ption\s+\(?([A-Z])\)?|\(([A-Z])\)|([B-HJ-Z]))(?![\w'’])")
+# "A" alone may be an article, but not where it fits.
+_LETTER = re.compile(
+    r"(?<![\w'’])(?:[Oo]ption\s+\(?([A-Z])\)?|\(([A-Z])\)|([B-HJ-Z]|A(?= fits\b)))(?![\w'’])"
+)
 
 
 def explanations(
@@ -354,7 +356,7 @@ def _lines(video: Video, narrator: float) -> tuple[Line, ...]:
     return tuple(replace(x, speaker=NARRATOR if p >= narrator else None) for x, p in pairs)
 
 
-def _mark_reason(verdicts: Sequence[Verdict]) -> str:
+def mark_reason(verdicts: Sequence[Verdict]) -> str:
     """Return the reason of a filter that marks questions without dropping them."""
     if any(v.correct is not None for v in verdicts):
         return f"right in {sum(v.correct is True for v in verdicts)} of {len(verdicts)} runs"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from mustsee.layouts.added import (
     add_questions,
     describe_verdicts,
     is_edited,
+    write_verdicts,
 )
 from mustsee.layouts.detect import read
 from mustsee.layouts.ticks import Tick, apply_tick
@@ -94,17 +96,51 @@ def test_broken_rows_of_a_table_are_left_out(tmp_path: Path) -> None:
     assert added.left_out == {"2": "two options are the same"}
 
 
-def test_verdicts_are_described_by_kind_for_tested_questions_alone() -> None:
+def guessed(question: Question, reply: str, order: str = "BA") -> Question:
+    """A question that was guessed right in two runs, whose options were shown in an order."""
+    verdicts = [
+        Verdict(filter="blind", model="m", correct=True, reply=reply, detail=f"options shown as {o}")
+        for o in (order[::-1], order)
+    ]
+    metrics = {passed_metric("blind"): 0.0}
+    return replace(question, verdicts=tuple(verdicts), metrics=metrics, faults={"blind": "guessed"})
+
+
+def test_each_question_that_did_not_pass_is_named_with_filter_and_reason(tmp_path: Path) -> None:
     mine = replace(MINE, recipe=PEOPLE)
-    known = replace(mine, question_id="m2", metrics={passed_metric("blind"): 0.0})
-    open_ = replace(mine, question_id="m3", metrics={unverified_metric("sight"): 1.0}, drop="x: y")
+    known = guessed(replace(mine, question_id="m2"), "* ANSWER: A > B\n* EXPLANATION: A fits best.")
+    detail = json.dumps({"unread": "no frames"})
+    open_ = replace(
+        mine, question_id="m3", metrics={unverified_metric("sight"): 1.0}, drop="x: y",
+        verdicts=(Verdict(filter="sight", model="m", detail=detail),),
+    )  # fmt: skip
     changed = replace(OLD, question_id="old2")
     tested = dict.fromkeys(("m1", "m2", "m3"), "questions by people") | {"old2": "edited questions"}
-    assert describe_verdicts([mine, known, open_, OLD, changed], tested) == [
+    asked = [mine, known, open_, OLD, changed]
+    assert describe_verdicts(asked, tested) == [
         "questions by people: 1 of 3 passed every filter; 1 dropped; did not pass blind (1); "
         "unverified by sight (1)",
+        "  m2: Who?",
+        "    did not pass blind: answered right without the video, in 2 of 2 runs: “b” fits best.",
+        "  m3: Who?",
+        "    dropped by x: y",
+        "    sight could not decide: no frames",
         "edited questions: 1 of 1 passed every filter",
     ]
+    write_verdicts(tmp_path, asked, tested)
+    with (tmp_path / "added.csv").open(newline="") as file:
+        rows = [(r["question_id"], r["result"], r["filter"]) for r in csv.DictReader(file)]
+    assert rows == [
+        ("m1", "passed", ""), ("m2", "did not pass", "blind"), ("m3", "dropped", "x"),
+        ("m3", "dropped", "sight"), ("old2", "passed", ""),
+    ]  # fmt: skip
+
+
+def test_of_many_that_did_not_pass_the_file_has_all() -> None:
+    many = [guessed(replace(MINE, question_id=f"m{n}"), "") for n in range(23)]
+    lines = describe_verdicts(many, dict.fromkeys([q.question_id for q in many], "mine"))
+    assert lines[-1] == "  and 3 more, in added.csv"
+    assert sum("did not pass blind:" in line for line in lines) == 20
 
 
 TRIED = replace(

@@ -12,7 +12,7 @@ import glob
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,12 @@ from mustsee.errors import UserError, secret
 from mustsee.facts.deep import CHOICE_SUBSET, OPEN_SUBSET
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
-from mustsee.layouts.errata import name_ids, read_errata
+from mustsee.layouts.errata import read_errata
 from mustsee.layouts.export_folder import LIST, UNPLACED, name_some, place_export
 from mustsee.layouts.reading import Questions, Rereadable, kept_questions
-from mustsee.layouts.video_files import file_name
+from mustsee.media.video_names import describe_unmatched
 from mustsee.raters import modalities
-from mustsee.records import Question, Video
+from mustsee.records import Question
 from mustsee.store import resolve
 from mustsee.tables import read_table
 from mustsee.text import printable
@@ -101,9 +101,9 @@ class Export:
             raise UserError(self._describe_nothing(questions))
         rows, lines = source.videos, list[str]()
         if self.videos is not None:
-            wanted = dict.fromkeys(q.video_id for q in kept_questions(chosen))
-            rows = locate_videos(source.videos, self.videos, wanted)
-            lines = self._describe_missing(rows, wanted)
+            wanted = Counter(q.video_id for q in kept_questions(chosen))
+            rows, lost = locate_videos(source.videos, self.videos, wanted, source.video_paths)
+            lines = describe_unmatched(self.videos, lost, wanted)
         with tempfile.TemporaryDirectory(prefix=UNPLACED, dir=self._local_out()) as folder:
             placed = self.layout(chosen, Path(folder), rows)
             foreign = place_export(Path(folder), self.out)
@@ -127,14 +127,6 @@ class Export:
             lines.append(f"  {name_some(foreign)} in it are of no export: they stay, never pushed")
         for line in lines:
             Console().print(line, soft_wrap=True, markup=False, highlight=False)
-
-    def _describe_missing(self, rows: Iterable[Video], wanted: Collection[str]) -> list[str]:
-        """Return a line on the videos of questions of which no file is known, if there are any."""
-        missing = [v.video_id for v in rows if v.video_id in wanted and file_name(v) is None]
-        if not missing:
-            return []
-        of = f"{len(missing)} of {len(wanted)} videos with questions"
-        return [f"videos={self.videos} has no file of {of}: {name_ids(missing)}"]
 
     def _local_out(self) -> str | None:
         """Return the output folder, made if it is not there; None in an object store."""

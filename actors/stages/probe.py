@@ -47,6 +47,8 @@ class Probe:
         from mustsee.media.video import content_digest, facts, last_packet_time
 
         def probe(video: Video) -> Video:
+            if not video.uri:
+                raise BadRow("no file of this video is known: videos= has none of its name")
             container = facts(video.uri)
             if not container.has_video:
                 raise BadRow(f"no video stream in {video.uri!r}")

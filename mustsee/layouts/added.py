@@ -19,6 +19,7 @@ from mustsee.errors import UserError
 from mustsee.layouts.errata import name_ids
 from mustsee.layouts.reading import QuestionFile, answer_of
 from mustsee.layouts.ticks import BY_HAND, edit_by_hand, words_of
+from mustsee.media.video_names import SEVERAL, VideoNames
 from mustsee.records import Question, Span, Video
 from mustsee.text import printable
 from mustsee.verify.reasons import failure_reasons, undecided_reasons
@@ -45,6 +46,7 @@ class AddedQuestions:
     """`rows`: the videos of a run with its questions and the added ones. `added`: ids of these;
     `edited`: ids of the run's questions with other words, to be tested again; `untested`: of those
     that no filter tests. `left_out`: id of each other question of the file -> why it is not used;
+    `unmatched`: of those whose video was not found, what the file calls this video;
     `not_taken`: ids whose row of the file differs from the run in `drop` alone.
     """
 
@@ -53,6 +55,7 @@ class AddedQuestions:
     edited: tuple[str, ...] = ()
     untested: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    unmatched: Mapping[str, str] = field(default_factory=dict[str, str])
     not_taken: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
@@ -67,7 +70,11 @@ class AddedQuestions:
         if self.untested:
             lines.append(f"{len(self.untested)} {NO_FILTER}: {name_ids(self.untested)}")
         for reason, count in Counter(self.left_out.values()).items():
-            ids = [name for name, why in self.left_out.items() if why == reason]
+            ids = [
+                f"{name} ({self.unmatched[name]})" if name in self.unmatched else name
+                for name, why in self.left_out.items()
+                if why == reason
+            ]
             lines.append(f"{count} not added, {reason}: {name_ids(ids)}")
         if self.not_taken:
             lines.append(
@@ -87,7 +94,7 @@ def add_questions(
     may_be_none: bool = False,
 ) -> AddedQuestions:
     """Put the questions of a file beside those of a run, and prepare the edited ones for its
-    filters. A video is found by its id, or by its file's name without suffix.
+    filters. A video is found by its id, its file's name or a path (`mustsee.media.video_names`).
 
     `questions`: of the run, with its ticks; `stored`: without them. `subset`: of the questions that
     passed every filter, which edited ones leave. Raises UserError if nothing is added or edited
@@ -118,6 +125,7 @@ def add_questions(
         edited=tuple(q.question_id for q in present if q.question_id in edited),
         untested=tuple(q.question_id for q in present if q.question_id in untested),
         left_out=file.left_out,
+        unmatched=file.unmatched,
         not_taken=tuple(file.not_taken),
     )
 
@@ -137,6 +145,7 @@ class _FileQuestions:
         self.changed: dict[str, Question] = {}
         self.left_out: dict[str, str] = {}
         self.not_taken: list[str] = []
+        self.unmatched: dict[str, str] = {}
         if reading is None:
             return
         taken = [q.question_id for q in reading if q.question_id in questions]
@@ -146,16 +155,20 @@ class _FileQuestions:
                 f"{name_ids(taken)}; give them others (a copy of the run's table, with its "
                 "columns question_id and answer_index, may hold its questions with other words)"
             )
-        by_name = {v.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0]: v for v in videos if v.uri}
-        by_name |= {v.video_id: v for v in videos}
+        names = VideoNames(videos)
         for question in reading:
-            video = by_name.get(question.video_id)
+            written = reading.video_paths.get(question.video_id, "")
+            video = names.find(question.video_id, written)
             own = questions.get(question.question_id)
             if own is not None and not _is_changed(own, question):
                 if (own.drop is None) != (question.drop is None):
                     self.not_taken.append(own.question_id)
                 continue
             reason = reading.unusable_reasons.get(question.question_id) or _reason(question, video)
+            if reason == NO_VIDEO:
+                self.unmatched[question.question_id] = written or question.video_id
+                if names.reason(question.video_id, written) == SEVERAL:
+                    reason = SEVERAL
             if own is not None and own.video_id != question.video_id:
                 reason = MOVED
             if reason or video is None:
@@ -314,9 +327,7 @@ def describe_verdicts(questions: Iterable[Question], tested: Mapping[str, str]) 
     return [printable(line) for line in lines]
 
 
-def write_verdicts(
-    folder: Path, questions: Iterable[Question], tested: Mapping[str, str]
-) -> None:
+def write_verdicts(folder: Path, questions: Iterable[Question], tested: Mapping[str, str]) -> None:
     """Write `VERDICTS` into `folder`: a row for each tested question and filter that it did not
     pass or that could not decide, and one row for a question that passed. `tested`: as in
     `describe_verdicts`.

@@ -71,6 +71,7 @@ def open_streamed(
         questions=reading.questions,
         videos=reading.videos,
         findings=reading.findings,
+        video_paths=reading.video_paths,
     )
 
 

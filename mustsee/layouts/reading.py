@@ -6,7 +6,7 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar, cast
@@ -81,13 +81,15 @@ class FileFault:
 class QuestionFile:
     """Questions in file order, their videos as far as the file has them, and all faults.
 
-    Iteration yields the questions.
+    Iteration yields the questions. `video_paths`: video id -> what the file calls the video, where
+    that may be a path.
     """
 
     layout: str
     questions: tuple[Question, ...]
     videos: tuple[Video, ...] = ()
     findings: tuple[FileFault, ...] = ()
+    video_paths: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def unusable_reasons(self) -> dict[str, str]:
@@ -112,6 +114,7 @@ class QuestionSource:
     questions: Questions
     videos: Sequence[Video] | Rereadable[Video]
     findings: tuple[FileFault, ...] = ()
+    video_paths: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Notes:

@@ -40,7 +40,7 @@ from mustsee.layouts.reading import (
     dump_json,
     rows_of,
 )
-from mustsee.media.files import without_media_suffix
+from mustsee.media.video_names import name_apart
 from mustsee.parquet import write_parquet
 from mustsee.records import Question, Span, Video
 from mustsee.tables import DELIMITERS
@@ -66,21 +66,26 @@ def read(path: Path, given: TableColumns | None = None) -> QuestionFile:
     Raises UserError if a column is missing or the kind of answers is ambiguous.
     """
     file, rows, named = _table(path, given)
-    notes, ids = Notes(file), _ids(rows, named)
+    notes, written = Notes(file), [_video_file(row, named) for row in rows]
+    video_of = name_apart(written)
+    videos = [video_of[path] for path in written]
+    ids = _ids(rows, named, videos)
     options_of_rows = _read_options(rows, named, notes, ids, file)
     _note_repeats(rows, ids, notes)
-    _note_columns(rows, named, notes)
+    _note_columns(rows, named, notes, video_of)
     kind = named.answers or _answer_kind(rows, options_of_rows, named, file)
     questions = [
-        _question(number, row, named, notes, options, kind, ids[number])
+        _question(number, row, named, notes, options, kind, ids[number], videos[number])
         for number, (row, options) in enumerate(zip(rows, options_of_rows, strict=True))
     ]
-    videos = dict.fromkeys(q.video_id for q in questions)
+    names = dict.fromkeys(q.video_id for q in questions)
     return QuestionFile(
         layout="table",
         questions=notes.unique(questions),
-        videos=tuple(Video(video_id=name, uri="") for name in videos),
+        videos=tuple(Video(video_id=name, uri="") for name in names),
         findings=notes.findings,
+        # The longest path says most.
+        video_paths={video_of[path]: path for path in sorted(written, key=len) if path},
     )
 
 
@@ -108,18 +113,20 @@ def _read_options(
     return [options or NO_OPTIONS for options in options_of_rows]
 
 
-def _note_columns(rows: Sequence[Row], named: TableColumns, notes: Notes) -> None:
-    """Note what the table as a whole lacks, and cells that may hold several rows."""
+def _note_columns(
+    rows: Sequence[Row], named: TableColumns, notes: Notes, video_of: Mapping[str, str]
+) -> None:
+    """Note what the table as a whole lacks, and cells that may hold several rows. `video_of`: path
+    -> id of the video.
+    """
     if named.video is None:
         notes.add(-1, "", NO_VIDEO)
     for column in unread_option_columns(list(rows[0]), named):
         notes.add(-1, "", "a column after a gap in the letters is not read as an option", column)
-    folders: dict[str, set[str]] = {}
-    for row in rows:
-        folder, _, file = _video_file(row, named).rpartition("/")
-        folders.setdefault(without_media_suffix(file), set()).add(folder)
-    for name in sorted(name for name, places in folders.items() if len(places) > 1):
-        notes.add(-1, "", "files of several folders have this name and count as one video", name)
+    apart = {name.rpartition("/")[2] for name in video_of.values() if "/" in name}
+    for name in sorted(apart):
+        ids = sorted({i for i in video_of.values() if i.rpartition("/")[2] == name})
+        notes.add(-1, "", "files of several folders have one name: each is a video", ids)
     for number, row in enumerate(rows if notes.is_csv else ()):
         for cell in row.values():
             if isinstance(cell, str) and "\n" in cell and _may_hold_rows(cell, len(row)):
@@ -229,25 +236,16 @@ def _answer(row: Row, named: TableColumns) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _ids(rows: Sequence[Row], named: TableColumns) -> list[str]:
+def _ids(rows: Sequence[Row], named: TableColumns, of_rows: Sequence[str]) -> list[str]:
     """Return the questions' ids, prefixed with the video's id if they are unique per video only
-    (NExT-QA).
+    (NExT-QA). `of_rows`: id of each row's video.
     """
-    videos = [_video(row, named, "question") for row in rows]
+    videos = ["question"] * len(rows) if named.video is None else of_rows
     if named.question_id is None:
         return [f"{video}/{n}" for n, video in enumerate(videos)]
     ids = [str(row.get(named.question_id)) for row in rows]
     are_unique = len(set(ids)) == len(ids)
     return ids if are_unique else [f"{v}/{i}" for v, i in zip(videos, ids, strict=True)]
-
-
-def _video(row: Row, named: TableColumns, own: str) -> str:
-    """Return the id of a row's video: its file's name without the suffix. `own`: the id where the
-    table has no column for it.
-    """
-    if named.video is None:
-        return own
-    return without_media_suffix(_video_file(row, named).rpartition("/")[2])
 
 
 def _video_file(row: Row, named: TableColumns) -> str:
@@ -272,8 +270,13 @@ def _question(
     options: LabelledOptions,
     kind: Answers,
     name: str,
+    video: str,
 ) -> Question:
-    text, texts, video = _answer(row, named), options.texts, _video(row, named, name)
+    """Return the question of a row. `video`: id of its video; `name` counts as one where the table
+    has no column for it.
+    """
+    text, texts = _answer(row, named), options.texts
+    video = name if named.video is None else video
     question = str(row.get(named.question) or "")
     if not question.strip():
         notes.add(number, name, "no question", broken=True)

@@ -26,6 +26,7 @@ from mustsee.folders import files_under, is_text, names_starting, readable_path
 from mustsee.media.files import SUFFIXES
 from mustsee.media.subtitle_cues import FORMATS
 from mustsee.media.subtitles import UNREAD
+from mustsee.media.video_names import VideoNames, path_parts
 from mustsee.records import Problem, Video
 from mustsee.store import address_of, resolve, strip_options
 from mustsee.tables import TABLES, resolve_uri, rows_of, suffix_of
@@ -113,16 +114,30 @@ def _given(row: Mapping[str, Any], keep: Collection[str]) -> dict[str, Any]:
     return {k: v for k, v in row.items() if k not in COMPUTED or k in kept}
 
 
+def read_names(source: str) -> VideoNames:
+    """Return the videos of `source` (as `videos=`) by their names. Raises UserError."""
+    columns = schemas.schema(Video).names
+    table = read_videos(source)
+    rows = table.select([c for c in table.column_names if c in columns]).to_pylist()
+    return VideoNames(schemas.load(Video, row) for row in rows)
+
+
 def with_videos(videos: Mapping[str, Video], source: str | None) -> dict[str, Video]:
-    """Return a run's videos with the addresses in `source` (as `videos=`), if it is given.
+    """Return a run's videos with the addresses in `source` (as `videos=`), if it is given: those of
+    the same id, or of a file with the same name.
 
     Raises UserError.
     """
     if source is None:
         return {**videos}
-    rows = read_videos(source).select(["video_id", "uri"]).to_pylist()
-    uris = {row["video_id"]: row["uri"] for row in rows}
-    return {name: replace(v, uri=uris.get(name, v.uri)) for name, v in videos.items()}
+    names = read_names(source)
+
+    def place(video: Video) -> Video:
+        file = path_parts(strip_options(video.uri))[-1]
+        match = names.find(video.video_id, video.uri) or names.find(file, video.uri)
+        return video if match is None else replace(video, uri=match.uri)
+
+    return {name: place(video) for name, video in videos.items()}
 
 
 def _listed(source: str) -> Iterator[dict[str, Any]]:

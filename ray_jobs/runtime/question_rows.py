@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -14,8 +15,9 @@ from mustsee.evaluate.answers import FILTER, GRADE
 from mustsee.layouts import QuestionFile
 from mustsee.layouts.reading import Rereadable, answer_of
 from mustsee.media import transcript
+from mustsee.media.video_names import VideoNames, describe_unmatched
 from mustsee.records import Question, Video
-from mustsee.run.inputs import read_videos
+from mustsee.run.inputs import read_names
 
 
 def rows_of(
@@ -23,8 +25,9 @@ def rows_of(
 ) -> pa.Table:
     """One row per video with its questions.
 
-    `videos`: as `source` of `locate_videos`. `limit`: number of questions to sample, at most; those
-    of a group are taken together. Raises UserError where no video matches a question.
+    `videos`: the files, as in `videos=`; None: none. What has no file is named on stderr. `limit`:
+    number of questions to sample, at most; those of a group are taken together. Raises UserError
+    where no video matches a question.
     """
     questions = list(reading.questions)
     kept = [i for i, q in enumerate(questions) if q.drop is None]
@@ -40,7 +43,11 @@ def rows_of(
         by_video.setdefault(question.video_id, []).append(
             dataclasses.replace(without_replies(question), answer=answer_of(question))
         )
-    located = {v.video_id: v for v in locate_videos(reading.videos, videos, by_video)}
+    rows_located, lost = locate_videos(reading.videos, videos, by_video, reading.video_paths)
+    located = {v.video_id: v for v in rows_located}
+    counts = {name: len(own) for name, own in by_video.items()}
+    for line in describe_unmatched(str(videos), lost, counts):
+        print(f"mustsee: {line}", file=sys.stderr, flush=True)
     rows = [
         dataclasses.replace(located[name], questions=tuple(own), drop=None, problem=None)
         for name, own in by_video.items()
@@ -49,25 +56,50 @@ def rows_of(
 
 
 def locate_videos(
-    listed: Iterable[Video], source: str | None, wanted: Collection[str]
-) -> Rereadable[Video]:
+    listed: Iterable[Video],
+    source: str | None,
+    wanted: Collection[str],
+    written: Mapping[str, str],
+) -> tuple[Rereadable[Video], dict[str, tuple[str, str]]]:
     """Return the videos `listed`, then those of the ids `wanted` that are not, with the addresses
-    that `source` (as `videos=`; None: none) has for them.
+    that `source` (as `videos=`; None: none) has for them; and what is wanted and has no address:
+    id -> what a table calls it, and why `source` has none.
 
-    A video is matched by its id or by its file's name without ending. `listed` is read anew by each
-    iteration. Raises UserError where `source` has no video that is wanted.
+    `written`: id -> what a table calls the video. `listed` is read anew by each iteration. Raises
+    UserError where `source` has no video that is wanted.
     """
-    sources = {} if source is None else _sources(source, listed, set(wanted))
+    names = None if source is None else read_names(source)
 
     def locate_each() -> Iterator[Video]:
         missing = dict.fromkeys(wanted)
         for video in listed:
             missing.pop(video.video_id, None)
-            yield whole(_matched(video, sources))
+            yield whole(_located(video, names, written) or video)
         for name in missing:
-            yield whole(_matched(Video(video_id=name, uri=""), sources))
+            video = Video(video_id=name, uri="")
+            yield whole(_located(video, names, written) or video)
 
-    return Rereadable(locate_each)
+    if names is None:
+        return Rereadable(locate_each), {}
+    lost, are_any = dict[str, tuple[str, str]](), False
+    known = dict.fromkeys(wanted, False)
+    for video in listed:
+        if video.video_id in known:
+            is_located = _located(video, names, written) is not None
+            known[video.video_id], are_any = bool(video.uri) or is_located, are_any or is_located
+    for name in (name for name, has_file in known.items() if not has_file):
+        if _located(Video(video_id=name, uri=""), names, written) is None:
+            called = written.get(name, name)
+            lost[name] = (called, names.reason(name, called))
+        else:
+            are_any = True
+    if not are_any:
+        raise UserError(
+            f"videos={source!r} has no video for any question: expected names such as "
+            f"{', '.join(sorted(written.get(name, name) for name in wanted)[:3])}; it has "
+            f"{', '.join(names.examples())}"
+        )
+    return Rereadable(locate_each), lost
 
 
 def _sample(
@@ -94,34 +126,22 @@ def without_replies(question: Question) -> Question:
     return dataclasses.replace(question, verdicts=kept)
 
 
-def _sources(source: str, listed: Iterable[Video], wanted: set[str]) -> dict[str, Video]:
-    """The videos of `source` by id and by file name. Raises UserError if none is wanted."""
-    names = schemas.schema(Video).names
-    table = read_videos(source)
-    rows = table.select([c for c in table.column_names if c in names]).to_pylist()
-    videos = [schemas.load(Video, row) for row in rows]
-    by_name = {v.video_id: v for v in videos}
-    by_name |= {v.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0]: v for v in videos}
-    if not wanted & (set(by_name) | {v.video_id for v in listed if v.source in by_name}):
-        examples = ", ".join(sorted(wanted)[:3])
-        raise UserError(
-            f"videos={source!r} has no video for any question: expected ids such as {examples}"
-        )
-    return by_name
-
-
-def _matched(video: Video, sources: Mapping[str, Video]) -> Video:
-    """The row with the address of its own video, or of the video that the clip was cut from."""
-    match = sources.get(video.video_id)
+def _located(video: Video, names: VideoNames | None, written: Mapping[str, str]) -> Video | None:
+    """The row with the address of its own video, or of the video that the clip was cut from; None
+    if `names` has neither.
+    """
+    if names is None:
+        return None
+    match = names.find(video.video_id, written.get(video.video_id, ""))
     if match is not None:
         return dataclasses.replace(
             video, uri=match.uri, size=match.size, modified=match.modified,
             subtitles=match.subtitles or video.subtitles,
         )  # fmt: skip
     is_clip = video.source is not None and video.plan is None  # A plan makes a file of its own.
-    if is_clip and (match := sources.get(video.source or "")) is not None:
+    if is_clip and (match := names.find(video.source or "")) is not None:
         return dataclasses.replace(video, uri=match.uri, size=match.size, modified=match.modified)
-    return video
+    return None
 
 
 def whole(video: Video) -> Video:

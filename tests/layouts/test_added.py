@@ -26,6 +26,7 @@ from mustsee.layouts.added import (
 )
 from mustsee.layouts.detect import read
 from mustsee.layouts.ticks import Tick, apply_tick
+from mustsee.media.video_names import SEVERAL
 from mustsee.records import (
     Point,
     Question,
@@ -78,12 +79,32 @@ def test_what_cannot_be_added_is_named_with_its_reason() -> None:
     questions = [replace(q, question_id=name) for name, (q, _) in others.items()]
     added = add_questions(file_of(MINE, *questions), VIDEOS, [OLD])
     assert added.left_out == {name: reason for name, (_, reason) in others.items()}
-    assert f"1 not added, {NO_VIDEO}: gone" in added.lines()
+    assert f"1 not added, {NO_VIDEO}: gone (gone)" in added.lines()
     assert (added.plain()["added"], added.plain()["left_out"]) == (("m1",), added.left_out)
     with pytest.raises(UserError, match=r"none of 4 questions.*has no such video \(1\).*as aa, bb"):
         add_questions(file_of(*questions), VIDEOS, [OLD])
     with pytest.raises(UserError, match="ids of questions of the run: m1"):
         add_questions(file_of(MINE), VIDEOS, [replace(OLD, question_id="m1")])
+
+
+@pytest.mark.parametrize("written", ["b.mp4", "cuts/b.mp4", "/elsewhere/cuts/b.MP4", "b"])
+def test_a_table_may_name_a_video_by_any_path_to_its_file(written: str, tmp_path: Path) -> None:
+    videos = [
+        Video(video_id="a-1", uri="/films/cuts/a.mp4", duration=9.0),
+        Video(video_id="a-2", uri="/films/whole/a.mp4", duration=9.0),
+        Video(video_id="b", uri="/films/cuts/b.mp4", duration=9.0),
+    ]
+    file = tmp_path / "mine.csv"
+    rows = f"whole/a.mp4,1,Who?,a,b,0\n{written},2,Who?,a,c,0\na.mp4,3,Who?,a,d,0\n"
+    file.write_text(f"vid,qid,q,a0,a1,answer\n{rows}")
+    added = add_questions(read(file), videos, [])
+    by_video = {v.video_id: [q.question_id for q in v.questions or ()] for v in added.rows}
+    # Row 3 names no folder, and the table has one file a.mp4 only: the same as in row 1.
+    assert by_video == {"a-1": [], "a-2": ["1", "3"], "b": ["2"]}
+    file.write_text("vid,qid,q,a0,a1,answer\na.mp4,1,Who?,a,b,0\nb.mp4,2,Who?,a,c,0\n")
+    added = add_questions(read(file), videos, [])
+    assert added.added == ("2",)
+    assert added.lines()[-1] == f"1 not added, {SEVERAL}: 1 (a.mp4)"
 
 
 def test_broken_rows_of_a_table_are_left_out(tmp_path: Path) -> None:
@@ -99,7 +120,9 @@ def test_broken_rows_of_a_table_are_left_out(tmp_path: Path) -> None:
 def guessed(question: Question, reply: str, order: str = "BA") -> Question:
     """A question that was guessed right in two runs, whose options were shown in an order."""
     verdicts = [
-        Verdict(filter="blind", model="m", correct=True, reply=reply, detail=f"options shown as {o}")
+        Verdict(
+            filter="blind", model="m", correct=True, reply=reply, detail=f"options shown as {o}"
+        )
         for o in (order[::-1], order)
     ]
     metrics = {passed_metric("blind"): 0.0}

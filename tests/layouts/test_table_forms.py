@@ -252,10 +252,14 @@ def test_a_struct_without_a_path_is_no_video(tmp_path: Path) -> None:
     ]
 
 
-def test_files_of_the_same_name_in_two_folders_are_a_finding(tmp_path: Path) -> None:
+def test_files_of_the_same_name_in_two_folders_are_two_videos(tmp_path: Path) -> None:
     row = {"question": "?", "A": "x", "B": "y", "answer": "B"}
-    got = saved(tmp_path / "q.csv", [row | {"video": v} for v in ("a/1.mp4", "b/1.mp4", "b/2.mp4")])
-    assert [f.value for f in got.findings] == ["'1'"]
+    files = ("a/1.mp4", "b/1.mp4", "b/2.mp4", "c/b/2.mp4", "2")
+    got = saved(tmp_path / "q.csv", [row | {"video": v} for v in files])
+    assert [q.video_id for q in got] == ["a/1", "b/1", "2", "2", "2"]
+    assert [q.question_id for q in got][:2] == ["a/1/0", "b/1/1"]
+    assert got.video_paths == {"a/1": "a/1.mp4", "b/1": "b/1.mp4", "2": "c/b/2.mp4"}
+    assert [f.value for f in got.findings] == ["['a/1', 'b/1']"]
 
 
 def test_the_parquet_of_video_mme_is_read_with_the_names_of_its_files(tmp_path: Path) -> None:

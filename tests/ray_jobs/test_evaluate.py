@@ -20,7 +20,7 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import score
 from mustsee.evaluate.compare import BLIND, FRAMES, GUESS, WORDS
-from mustsee.layouts import QuestionFile, ours
+from mustsee.layouts import QuestionFile, ours, read
 from mustsee.recipes.egoschema import layout as egoschema
 from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Line, Video
@@ -230,6 +230,32 @@ def test_a_limit_takes_whole_groups() -> None:
         assert limit - 3 <= sizes.total() <= limit
     sets = replace(reading, questions=tuple(some[:16]))
     assert sum(len(row["questions"]) for row in rows_of(sets, None, limit=3).to_pylist()) == 3
+
+
+def test_rows_of_a_table_that_match_no_file_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("cuts/a", "whole/a", "cuts/b"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.mp4").write_bytes(name.encode())
+    named = [
+        "cuts/a.mp4",
+        "whole/a.mp4",
+        "b.mp4",
+        "gone.mp4",
+        "x/gone.mp4",
+        f"{tmp_path}/cuts/b.mp4",
+    ]
+    file = tmp_path / "q.csv"
+    file.write_text("video,q,a0,a1,answer\n" + "".join(f"{v},Who?,x,y{v},0\n" for v in named))
+    table = rows_of(read(file), str(tmp_path))
+    uris = {row["video_id"]: row["uri"].removeprefix(f"{tmp_path}/") for row in table.to_pylist()}
+    assert uris == {"cuts/a": "cuts/a.mp4", "whole/a": "whole/a.mp4", "b": "cuts/b.mp4", "gone": ""}
+    said = capsys.readouterr().err
+    assert (
+        f"mustsee: videos='{tmp_path}' has no file of 1 of 4 videos, with 2 of 6 questions" in said
+    )
+    assert "mustsee: no video has this id or file name: x/gone.mp4 (2 questions)" in said
 
 
 def test_videos_of_other_questions_are_refused(tmp_path: Path) -> None:

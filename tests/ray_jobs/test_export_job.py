@@ -211,7 +211,8 @@ def test_the_files_of_a_table_s_videos_are_found_in_videos(
     assert export(listed, tmp_path / "listed", **settings) == 0
     said = capsys.readouterr().out
     assert "(1, layout.videos=copy); no file is known of 1 video\n" in said
-    assert "list.csv has no file of 1 of 2 videos with questions: third" in said
+    assert "list.csv' has no file of 1 of 2 videos, with 1 of 2 questions\n" in said
+    assert "no video has this id or file name: third (1 question)\n" in said
     assert (tmp_path / "listed" / "videos" / "one.mp4").read_bytes() == b"one.mp4"
 
 
@@ -222,7 +223,7 @@ def test_no_file_to_copy_is_an_error(way: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=rf"layout.videos={way}: no video file .* in videos=$"):
         export(table, tmp_path / "out", layout=layout)
     (tmp_path / "other.mp4").write_bytes(b"other")
-    with pytest.raises(UserError, match="no video for any question: expected ids such as one, two"):
+    with pytest.raises(UserError, match=r"has no video for any .* as one, two; it has other$"):
         export(table, tmp_path / "out", layout=layout, videos=str(tmp_path / "other.mp4"))
     assert not (tmp_path / "out" / "README.md").exists()
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from mustsee.errors import UserError
+from mustsee.records import Video
 from mustsee.run import inputs
-from mustsee.run.inputs import read_videos
+from mustsee.run.inputs import read_videos, with_videos
 
 
 @pytest.fixture
@@ -183,3 +184,17 @@ def test_subtitles_given_by_address_are_in_the_digest(folder: Path) -> None:
         subtitles.write_text(text)
         digests |= set(read_videos(str(table))["subtitles_digest"].to_pylist())
     assert len(digests) == 2
+
+
+def test_a_run_s_videos_are_found_where_they_were_moved(tmp_path: Path) -> None:
+    """By the id, or by the file's name, which an id of the user's own does not have."""
+    for name in ("x/a.mp4", "y/a.mp4", "clip7.mp4", "k.mp4"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    uris = {"one": "/old/y/a.mp4", "clip7": "/old/film.mp4", "k/0": "/old/k.mp4", "z": "/old/z.mp4"}
+    videos = {name: Video(video_id=name, uri=uri) for name, uri in uris.items()}
+    placed = with_videos(videos, str(tmp_path))
+    assert {name: v.uri.removeprefix(f"{tmp_path}/") for name, v in placed.items()} == {
+        "one": "y/a.mp4", "clip7": "clip7.mp4", "k/0": "k.mp4", "z": "/old/z.mp4",
+    }  # fmt: skip
+    assert with_videos(videos, None) == videos

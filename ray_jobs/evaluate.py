@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -40,6 +41,7 @@ from mustsee.layouts import QuestionFile, read
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.errata import AppliedErrata, correct_keys
 from mustsee.layouts.reading import first
+from mustsee.media.pixels import are_measured
 from mustsee.records import Question
 from mustsee.run.tables import Tables
 from ray_jobs.cli.launch import launch
@@ -80,7 +82,13 @@ class Evaluate:
             )
         if isinstance(self.answer, Predictions):
             _say_unknown(self.answer, [q.question_id for q in reading])
-        rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
+        reads_captions = isinstance(self.answer, AnswerLlm) and self.answer.see.captions > 0
+        rows = rows_of(
+            reading, self.videos, limit=self.limit, seed=self.seed, captions=reads_captions
+        )
+        measured = describe_measured(rows) if reads_captions else ""
+        if measured:
+            print(f"mustsee: {measured}", file=sys.stderr, flush=True)
         probes = evaluated_probes(self.answer, self.server_probe, self.run.store)
         answerer = self.answer if isinstance(self.answer, Answerer) else None
         graded = (answerer and answerer.open_ended) or _has_open_questions(reading)
@@ -106,6 +114,7 @@ class Evaluate:
                     scores,
                     probes,
                     errata,
+                    measured,
                 ),
                 extra=lambda _: {"scores": scores},
                 measures=True,
@@ -121,9 +130,10 @@ class Evaluate:
         scores: dict[str, Any],
         probes: Sequence[EvaluatedProbe],
         errata: AppliedErrata | None,
+        measured: str,
     ) -> list[RenderableType]:
         """Score the replies and write the results, and set the `scores` of the page; returns the
-        last lines of the summary. `errata`: those applied.
+        last lines of the summary. `errata`: those applied. `measured`: as in `describe_measured`.
         """
         videos = list(tables.videos())
         mine = list(tables.questions())
@@ -147,6 +157,7 @@ class Evaluate:
             "answer": name,
             "frames": self.answer.frames if isinstance(self.answer, Answerer) else None,
             "shown": describe_shown(self.answer),
+            "captions": measured,
             "findings": [f.plain() for f in reading.findings],
             "thresholds": [schemas.dump(row) for row in thresholds],
             "server_probes": [probe.write(folder) for probe in probes],
@@ -161,6 +172,8 @@ class Evaluate:
             failed += filter(None, [save_chart(chart, lambda: draw_thresholds(thresholds))])
         lines: list[RenderableType] = [score_show.describe_folder(folder), *failed]
         lines += [Text(line, style="bold red") for probe in probes for line in probe.lines]
+        if measured:
+            lines.append(Text(measured, style="bold red"))
         if reading.findings:
             lines.append(f"{len(reading.findings)} problems in the questions: see results.json")
         heads = score_show.labels(results)
@@ -223,6 +236,21 @@ def describe_shown(answer: Part) -> str:
         return ""
     captions = isinstance(answer, AnswerLlm) and answer.see.captions > 0
     return FRAMES if answer.looks else WORDS if answer.listens or captions else BLIND
+
+
+def describe_measured(rows: pa.Table) -> str:
+    """Return a sentence on the videos whose captions were measured by rules; empty if a model wrote
+    all. `rows`: with the column `captions`.
+    """
+    shown = [captions for captions in rows["captions"].to_pylist() if captions]
+    count = sum(are_measured(caption["text"] for caption in captions) for captions in shown)
+    if not count:
+        return ""
+    return (
+        f"the captions of {count} of {len(shown)} videos were measured by rules (caption=pixels: "
+        "light, colours, text on the screen), not written by a model: the score is no baseline of "
+        "captions. Make the run again with caption=openai and a key, and give its folder as videos="
+    )
 
 
 def _say_unknown(answer: Predictions, questions: Sequence[str]) -> None:

@@ -5,8 +5,9 @@ This is the embedded captioner. It recognises no objects and states only what wa
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,14 @@ from mustsee.records import Face, Frame, Keyframe, ScreenText, SeenObject, Span
 # Name of a saturated colour, and the hue (0-360 degrees) up to which it has this name.
 HUES = ((15, "red"), (45, "orange"), (70, "yellow"), (165, "green"), (200, "turquoise"),
         (255, "blue"), (290, "purple"), (335, "pink"), (360, "red"))  # fmt: skip
+
+_MEASURED = re.compile(r"(?:.+ can be seen\. )?The picture is (?:[a-z ]+, )?mostly [a-z]")
+
+
+def are_measured(texts: Iterable[str]) -> bool:
+    """Whether captions are sentences of `describe`, by rules: most of them begin as these do."""
+    begins = [_MEASURED.match(text) is not None for text in texts]
+    return 2 * sum(begins) > len(begins)
 
 
 def colour_shares(image: NDArray[np.uint8]) -> dict[str, float]:

@@ -28,7 +28,7 @@ from mustsee.media.subtitle_cues import FORMATS
 from mustsee.media.subtitles import UNREAD
 from mustsee.media.video_names import VideoNames, path_parts
 from mustsee.records import Problem, Video
-from mustsee.store import address_of, resolve, strip_options
+from mustsee.store import address_of, in_folder, resolve, strip_options
 from mustsee.tables import TABLES, resolve_uri, rows_of, suffix_of
 from mustsee.text import printable
 
@@ -55,7 +55,8 @@ def read_videos(source: str, *, keep: Collection[str] = ()) -> pa.Table:
     The columns are those in `KNOWN`, then the other ones of the input table.
 
     `source`: a folder (searched recursively), a glob, one media file, a `.txt` list of addresses,
-    or a `.csv .tsv .jsonl .parquet` table with a `uri` column; local, `s3://` or `gs://`. Relative
+    a `.csv .tsv .jsonl .parquet` table with a `uri` column, or the folder of a run without media
+    files, which stands for its `videos.parquet`; local, `s3://` or `gs://`. Relative
     addresses in a list or table start at its folder (`subtitles` at the video's). A glob without an
     extension finds media files only. A listed file that does not exist becomes a row too, and later
     a problem. Columns of a table that stages compute (`duration`, `captions`) are left out, except
@@ -114,10 +115,13 @@ def _given(row: Mapping[str, Any], keep: Collection[str]) -> dict[str, Any]:
     return {k: v for k, v in row.items() if k not in COMPUTED or k in kept}
 
 
-def read_names(source: str) -> VideoNames:
-    """Return the videos of `source` (as `videos=`) by their names. Raises UserError."""
+def read_names(source: str, *, keep: Collection[str] = ()) -> VideoNames:
+    """Return the videos of `source` (as `videos=`) by their names. `keep`: as in `read_videos`.
+
+    Raises UserError.
+    """
     columns = schemas.schema(Video).names
-    table = read_videos(source)
+    table = read_videos(source, keep=keep)
     rows = table.select([c for c in table.column_names if c in columns]).to_pylist()
     return VideoNames(schemas.load(Video, row) for row in rows)
 
@@ -156,9 +160,14 @@ def _listed(source: str) -> Iterator[dict[str, Any]]:
             f"videos={source!r} does not exist: give a folder, a glob, a list or a table"
         )
     if info.type == fs.FileType.Directory:
+        is_empty = True
         for file in files_under(filesystem, path):
             if suffix_of(file) in SUFFIXES:
+                is_empty = False
                 yield {"uri": address_of(file, source)}
+        table = in_folder(source, "videos.parquet")
+        if is_empty and filesystem.get_file_info(resolve(table)[1]).type == fs.FileType.File:
+            yield from _listed(table)
     elif suffix in TABLES or suffix == "txt":
         for row in _table(filesystem, path, suffix):
             yield resolve_uri(row, source)

@@ -21,13 +21,19 @@ from mustsee.run.inputs import read_names
 
 
 def rows_of(
-    reading: QuestionFile, videos: str | None, *, limit: int | None = None, seed: int = 0
+    reading: QuestionFile,
+    videos: str | None,
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+    captions: bool = False,
 ) -> pa.Table:
     """One row per video with its questions.
 
     `videos`: the files, as in `videos=`; None: none. What has no file is named on stderr. `limit`:
-    number of questions to sample, at most; those of a group are taken together. Raises UserError
-    where no video matches a question.
+    number of questions to sample, at most; those of a group are taken together. `captions`: take
+    those of the run in `videos`, where a video has none. Raises UserError where no video matches a
+    question.
     """
     questions = list(reading.questions)
     kept = [i for i, q in enumerate(questions) if q.drop is None]
@@ -43,7 +49,9 @@ def rows_of(
         by_video.setdefault(question.video_id, []).append(
             dataclasses.replace(without_replies(question), answer=answer_of(question))
         )
-    rows_located, lost = locate_videos(reading.videos, videos, by_video, reading.video_paths)
+    rows_located, lost = locate_videos(
+        reading.videos, videos, by_video, reading.video_paths, captions=captions
+    )
     located = {v.video_id: v for v in rows_located}
     counts = {name: len(own) for name, own in by_video.items()}
     for line in describe_unmatched(str(videos), lost, counts):
@@ -60,15 +68,18 @@ def locate_videos(
     source: str | None,
     wanted: Collection[str],
     written: Mapping[str, str],
+    *,
+    captions: bool = False,
 ) -> tuple[Rereadable[Video], dict[str, tuple[str, str]]]:
     """Return the videos `listed`, then those of the ids `wanted` that are not, with the addresses
     that `source` (as `videos=`; None: none) has for them; and what is wanted and has no address:
     id -> what a table calls it, and why `source` has none.
 
-    `written`: id -> what a table calls the video. `listed` is read anew by each iteration. Raises
-    UserError where `source` has no video that is wanted.
+    `written`: id -> what a table calls the video. `captions`: as in `rows_of`. `listed` is read
+    anew by each iteration. Raises UserError where `source` has no video that is wanted.
     """
-    names = None if source is None else read_names(source)
+    kept = ("captions",) if captions else ()
+    names = None if source is None else read_names(source, keep=kept)
 
     def locate_each() -> Iterator[Video]:
         missing = dict.fromkeys(wanted)
@@ -137,6 +148,7 @@ def _located(video: Video, names: VideoNames | None, written: Mapping[str, str])
         return dataclasses.replace(
             video, uri=match.uri, size=match.size, modified=match.modified,
             subtitles=match.subtitles or video.subtitles,
+            captions=video.captions or match.captions,
         )  # fmt: skip
     is_clip = video.source is not None and video.plan is None  # A plan makes a file of its own.
     if is_clip and (match := names.find(video.source or "")) is not None:

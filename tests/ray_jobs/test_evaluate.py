@@ -23,7 +23,7 @@ from mustsee.evaluate.compare import BLIND, FRAMES, GUESS, WORDS
 from mustsee.layouts import QuestionFile, ours, read
 from mustsee.recipes.egoschema import layout as egoschema
 from mustsee.recipes.neptune import layout as neptune
-from mustsee.records import Line, Video
+from mustsee.records import Caption, Line, Video
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.evaluate import describe_shown
 from ray_jobs.runtime.cluster import connect_ray
@@ -264,6 +264,41 @@ def test_videos_of_other_questions_are_refused(tmp_path: Path) -> None:
     neptune.write(questions(4), release)
     with pytest.raises(UserError, match="no video for any question"):
         rows_of(neptune.read(release), str(tmp_path))
+
+
+@pytest.mark.usefixtures("ray")
+def test_captions_come_from_another_run_and_those_by_rules_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = questions(1)[0]
+    release = tmp_path / "q.json"
+    neptune.write([own], release)
+    sent: list[str] = []
+
+    def reply(payload: dict[str, Any]) -> str:
+        sent.append(json.dumps(payload))
+        return "A"
+
+    rules = "The picture is bright, mostly white; the text on screen reads 'BREAD'."
+    for name, text in (("model", "Ann cuts a loaf."), ("rules", rules)):
+        made = tmp_path / name
+        made.mkdir()
+        video = Video(
+            video_id="mine", uri=f"/films/{own.video_id}.mp4", captions=(Caption(1, text),)
+        )
+        pq.write_table(schemas.table([video], Video), made / "videos.parquet")
+        with Loopback(reply=reply) as endpoint:
+            code = run("evaluate", questions=release, videos=made, out=tmp_path / f"{name}-out",
+                       answer="captions", llm="openai", base_url=endpoint.url, key_env="null",
+                       **{"llm.model": "m"})  # fmt: skip
+        assert code == 0
+        assert text in sent.pop()
+        said = capsys.readouterr()
+        about = json.loads((tmp_path / f"{name}-out" / "results.json").read_text())["captions"]
+        by_rules = "the captions of 1 of 1 videos were measured by rules (caption=pixels"
+        assert (by_rules in said.err) == (name == "rules")
+        assert (by_rules in " ".join(said.out.split())) == (name == "rules")
+        assert about.startswith(by_rules) == (name == "rules")
 
 
 @pytest.mark.usefixtures("ray")

@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.records import Video
+from mustsee.records import Caption, Video
 from mustsee.run import inputs
 from mustsee.run.inputs import read_videos, with_videos
 
@@ -198,3 +200,16 @@ def test_a_run_s_videos_are_found_where_they_were_moved(tmp_path: Path) -> None:
         "one": "y/a.mp4", "clip7": "clip7.mp4", "k/0": "k.mp4", "z": "/old/z.mp4",
     }  # fmt: skip
     assert with_videos(videos, None) == videos
+
+
+def test_the_folder_of_a_run_stands_for_its_videos(folder: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    seen = (Caption(1.0, "C sits"),)
+    rows = [Video(video_id="mine", uri=str(folder / "a.mp4"), captions=seen)]
+    pq.write_table(schemas.table(rows, Video), run / "videos.parquet")
+    (row,) = read_videos(str(run), keep=("captions",)).to_pylist()
+    assert (row["video_id"], row["uri"]) == ("mine", str(folder / "a.mp4"))
+    assert row["captions"] == [{"time": 1.0, "text": "C sits"}]
+    (run / "b.mp4").write_bytes(b"b")  # an export with its videos
+    assert read_videos(str(run))["video_id"].to_pylist() == ["b"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.media.pixels import are_measured
 from mustsee.records import Line
 from mustsee.store import resolve
 from mustsee.tables import TABLES, parse_json, read_table, suffix_of
@@ -188,7 +189,10 @@ def from_rows(
 
 
 def from_captions(rows: Iterable[Mapping[str, Any]], *, where: str) -> Narrations:
-    """Read the captions of a run as narrations; a clip of another video is a video of its own."""
+    """Read the captions of a run as narrations; a clip of another video is a video of its own.
+
+    Raises UserError where there are none, and for captions by rules, which name nobody's acts.
+    """
     lines_of: dict[str, list[Line]] = {}
     ends: dict[str, float] = {}
     for row in rows:
@@ -202,6 +206,13 @@ def from_captions(rows: Iterable[Mapping[str, Any]], *, where: str) -> Narration
                 ends[str(row["video_id"])] = end
     if not lines_of:
         raise UserError(f"{where}: no video in it has captions")
+    if are_measured(line.text for lines in lines_of.values() for line in lines):
+        example = next(iter(lines_of.values()))[0].text
+        raise UserError(
+            f"{where}: its captions were measured by rules (caption=pixels), such as {example!r}: "
+            "they say what is bright or red, and not what is done. Make the run again with "
+            "caption=openai caption.wearer=true (docs/egoschema.md, from raw video)"
+        )
     return Narrations(lines=_in_order(lines_of), durations=ends)
 
 

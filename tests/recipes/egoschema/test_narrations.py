@@ -135,6 +135,21 @@ def test_captions_of_a_run_are_read_as_narrations(tmp_path) -> None:
     assert narrations.read(str(tmp_path), columns("captions")) == read
 
 
+def test_captions_by_rules_are_refused_with_what_to_do(tmp_path) -> None:
+    seen = (
+        Caption(1.0, "The picture is dim, mostly grey and red; with some motion."),
+        Caption(4.0, "Two cups can be seen. The picture is mostly blue."),
+        Caption(8.0, "C lifts a cup."),
+    )
+    file = tmp_path / "videos.parquet"
+    pq.write_table(schemas.table([Video(video_id="a", uri="a.mp4", captions=seen)], Video), file)
+    with pytest.raises(UserError, match=r"caption=pixels.*caption=openai caption\.wearer=true"):
+        narrations.read(str(tmp_path), columns("captions"))
+    by_model = replace(Video(video_id="a", uri="a.mp4"), captions=seen[1:] + seen[2:])
+    pq.write_table(schemas.table([by_model], Video), file)
+    assert len(narrations.read(str(tmp_path), columns("captions")).lines["a"]) == 3
+
+
 def test_a_captioned_video_ends_where_the_run_says(tmp_path) -> None:
     """The times of a clip's captions are those of its video."""
     seen = (Caption(95.0, "C sits"),)

@@ -1,7 +1,7 @@
 """Compare: one page with the models of several evaluations, ranked, or with several runs that made
 questions.
 
-    python -m ray_jobs.compare evaluations=FOLDER out=O [rated=RATED]
+    python -m ray_jobs.compare evaluations=FOLDER out=O [rated=RATED title=T]
     python -m ray_jobs.compare evaluations=[E1,E2] out=O
     python -m ray_jobs.compare runs=[A,B] out=O
 
@@ -64,6 +64,7 @@ class Compare:
     out: str
     evaluations: str | Sequence[str] | None = None
     runs: str | Sequence[str] | None = None
+    title: str | None = None
     rated: str | Sequence[str] = ()
     errata: str | None = None
     seed: int = 0
@@ -94,12 +95,13 @@ class Compare:
             raise UserError(f"out={self.out!r} is one of runs=: choose another out=")
 
         def write(folder: Path) -> Mapping[str, Any]:
-            compare_runs_show.write(folder, comparison, environment())
-            return {"recipe": RUNS_RECIPE, "config": {"runs": list(folders)},
+            compare_runs_show.write(folder, comparison, environment(), title=self.heading)
+            return {"recipe": RUNS_RECIPE,
+                    "config": {"runs": list(folders), "title": self.heading or None},
                     "read": list(folders), "versions": versions()}  # fmt: skip
 
         outputs.publish(self.out, write)
-        console = Console()
+        console = self._open_console()
         for letter, folder in zip(LETTERS, folders, strict=False):
             console.print(Text(printable(f"{letter}: {folder}")), soft_wrap=True)
         console.print(compare_runs_show.terminal_table(comparison))
@@ -107,6 +109,19 @@ class Compare:
             console.print(Text(printable(line)), soft_wrap=True)
         console.print(Text(f"{self.out}/report/index.html"), soft_wrap=True)
         return 0
+
+    @property
+    def heading(self) -> str:
+        """The title on one line; empty without one."""
+        return " ".join((self.title or "").split())
+
+    def _open_console(self) -> Console:
+        """Return the console, with the title printed."""
+        console = Console()
+        if self.heading:
+            console.print(Text(printable(self.heading), style="bold"), soft_wrap=True)
+            console.print()
+        return console
 
     def check_out(self, recipe: str) -> None:
         """Raise UserError if `out` holds the files of another recipe, unless `overwrite`."""
@@ -132,7 +147,7 @@ class Compare:
                 "answer was graded; run these evaluations again"
             )
         outputs.publish(self.out, lambda folder: self.write(folder, tables, found, unread))
-        console = Console()
+        console = self._open_console()
         for table in tables:
             console.print(compare_show.terminal_table(table))
             lines = [compare_show.counts(table), compare_show.verdict(table), *table.notes]
@@ -189,13 +204,14 @@ class Compare:
         unread: Mapping[str, str],
     ) -> Mapping[str, Any]:
         """Write all files but `run.json` into `folder`; return the content of the latter."""
-        compare_show.write(folder, tables, unread)
+        compare_show.write(folder, tables, unread, title=self.heading)
         charts = draw_charts(folder, tables)
-        page = compare_page.render(tables, charts, unread, environment())
+        page = compare_page.render(tables, charts, unread, environment(), title=self.heading)
         (folder / "report").mkdir()
         (folder / "report" / "index.html").write_text(page, encoding="utf-8")
         config = {
             "evaluations": self.evaluations,
+            "title": self.heading or None,
             "rated": list(self._rated),
             "errata": self.errata,
         }

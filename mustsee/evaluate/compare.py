@@ -33,6 +33,7 @@ CHOICE, POINTS, RUBRIC, JUDGED, IOU = "choice", "points", "rubric", "judged", "i
 MAX_P = 0.05  # adjusted p-value below which two models differ beyond noise
 TIE = 1e-9  # difference of means below which two models share a rank
 ALL, MACRO = "all questions", "mean of types"
+G_AVG = "G-Avg"  # name of the mean of types by rubrics (MLVU, Tab. 2)
 AVERAGE, SPLIT, TYPE, SKILL = "average", "split", "type", "skill"  # groups of columns
 FRAMES, WORDS, BLIND, GUESS = "frames", "words", "blind", "guess"  # what a model was shown
 FAILED, NO_REPLY, UNGRADED, ABSENT = "call failed", "no reply", "not graded", "not evaluated"
@@ -350,7 +351,8 @@ def _columns(common: Sequence[Question], measure: Measure) -> list[ComparedColum
         if len(of) < len(common)
     ]
     types = [c for c in parts if c.group == TYPE]
-    averages = [column(AVERAGE, MACRO, common)] if len(types) > 1 else []
+    macro = G_AVG if measure.kind == RUBRIC else MACRO
+    averages = [column(AVERAGE, macro, common)] if len(types) > 1 else []
     averages += [
         column(AVERAGE, name, [q for q in common if q.question_type in tasks])
         for name, tasks in score.NAMED.items()

@@ -71,9 +71,12 @@ def render(
     charts: Mapping[int, bytes],
     unread: Mapping[str, str],
     templates: Environment,
+    *,
+    title: str = "",
 ) -> str:
     """Return the page. `charts`: number of a table -> PNG. `unread`: folder -> why it is not in any
-    table. `templates`: `mustsee.run.report.environment()`.
+    table. `templates`: `mustsee.run.report.environment()`. `title`: of the page; empty: how many
+    models there are.
     """
     pages = [_page_table(table, charts.get(n)) for n, table in enumerate(tables)]
     by_benchmark = [
@@ -83,6 +86,7 @@ def render(
         benchmarks=by_benchmark,
         models=len({(row.name, row.folder) for table in tables for row in table.rows}),
         unread=unread,
+        title=title,
         max_p=MAX_P,
     )
 
@@ -91,7 +95,7 @@ def _page_table(table: ComparisonTable, chart: bytes | None) -> PageTable:
     names = [GROUPS[column.group] for column in table.columns]
     return PageTable(
         table=table,
-        title=show.title(table),
+        title=show.measure_text(table),
         counts=show.counts(table),
         verdict=show.verdict(table),
         groups=[(name, len(list(group))) for name, group in groupby(names)],

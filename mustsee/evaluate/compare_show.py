@@ -80,7 +80,7 @@ _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
 }  # fmt: skip
 
 
-def title(table: ComparisonTable) -> str:
+def measure_text(table: ComparisonTable) -> str:
     """Return what a table measures, and who graded."""
     by = f", graded by {table.measure.grader}" if table.measure.grader else ""
     return f"{MEASURES[table.measure.kind]}{by}"
@@ -162,7 +162,9 @@ def terminal_table(table: ComparisonTable) -> Table:
     """Return the table for a terminal: ranks and all questions; the page has all columns."""
     from rich.table import Table
 
-    rows = Table(title=Text(f"{table.dataset}: {title(table)}"), title_justify="left", box=None)
+    rows = Table(
+        title=Text(f"{table.dataset}: {measure_text(table)}"), title_justify="left", box=None
+    )
     for name in ("rank", "may be", "", "score (95 %)"):
         rows.add_column(name, justify="left" if not name else "right", overflow="fold")
     for row in table.rows:
@@ -185,20 +187,29 @@ def _cell(estimate: Estimate | None, table: ComparisonTable) -> str:
     return f"{value} ({between})" if between else value
 
 
-def write(folder: Path, tables: Sequence[ComparisonTable], unread: Mapping[str, str]) -> None:
-    """Write the CSV files, the LaTeX tables and `compare.json` into `folder`."""
+def write(
+    folder: Path,
+    tables: Sequence[ComparisonTable],
+    unread: Mapping[str, str],
+    *,
+    title: str = "",
+) -> None:
+    """Write the CSV files, the LaTeX tables and `compare.json` into `folder`. `title`: of the
+    comparison; a CSV file has none, because its first line names the columns.
+    """
     _write_csv(folder / SCORES, list(_score_rows(tables)))
     _write_csv(folder / PAIRS, list(_pair_rows(tables)))
     missing = [
-        {"benchmark": t.dataset, "measure": title(t), "model": row.name, "evaluation": row.folder,
-         "reason": reason, "question_id": name}
+        {"benchmark": t.dataset, "measure": measure_text(t), "model": row.name,
+         "evaluation": row.folder, "reason": reason, "question_id": name}
         for t in tables
         for row, reason, names in missing_scores(t)
         for name in names
     ]  # fmt: skip
     _write_csv(folder / MISSING, missing)
-    (folder / LATEX).write_text("\n".join(map(latex, tables)), encoding="utf-8")
-    record = {"tables": [_plain(table) for table in tables], "unread": dict(unread)}
+    text = "\n".join(latex(table, title=title) for table in tables)
+    (folder / LATEX).write_text(text, encoding="utf-8")
+    record = {"title": title, "tables": [_plain(table) for table in tables], "unread": dict(unread)}
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / RECORD).write_text(text + "\n", encoding="utf-8")
 
@@ -207,7 +218,7 @@ def _plain(table: ComparisonTable) -> dict[str, Any]:
     """Return a table with its title and the tags of its rows."""
     plain = asdict(table)
     rows = [{**row, "tags": tags(r)} for row, r in zip(plain["rows"], table.rows, strict=True)]
-    return {"title": title(table), **plain, "rows": rows}
+    return {"title": measure_text(table), **plain, "rows": rows}
 
 
 def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -220,7 +231,7 @@ def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def _score_rows(tables: Sequence[ComparisonTable]) -> Iterator[dict[str, Any]]:
     """Yield one row for each row and column of each table; scores are shares, or 2 to 10."""
     for table in tables:
-        of_table = {"benchmark": table.dataset, "measure": title(table)}
+        of_table = {"benchmark": table.dataset, "measure": measure_text(table)}
         for row in table.rows:
             of_row = {
                 "row": row.name, "evaluation": row.folder, "kind": TAGS.get(row.shown, "model"),
@@ -255,20 +266,21 @@ def _pair_rows(tables: Sequence[ComparisonTable]) -> Iterator[dict[str, Any]]:
         for pair in table.pairs:
             gap = pair.difference
             yield {
-                "benchmark": table.dataset, "measure": title(table), "a": pair.a, "b": pair.b,
-                "difference": gap.value, "low": gap.low, "high": gap.high, "n": gap.n,
+                "benchmark": table.dataset, "measure": measure_text(table), "a": pair.a,
+                "b": pair.b, "difference": gap.value, "low": gap.low, "high": gap.high, "n": gap.n,
                 "videos": gap.clusters, "p": gap.p, "p_holm": gap.p_holm,
                 "beyond_noise": str(pair.beyond_noise).lower(),
             }  # fmt: skip
 
 
-def latex(table: ComparisonTable) -> str:
+def latex(table: ComparisonTable, *, title: str = "") -> str:
     """Return a table for LaTeX with the package booktabs: rank, model, all questions with the
-    interval, the other columns without.
+    interval, the other columns without. With a `title` it is a float with a caption: title,
+    benchmark, measure, number of questions.
     """
     heads = ["rank", "model", *(escape_latex(column.name) for column in table.columns)]
     lines = [
-        "% " + re.sub(r"\s+", " ", f"{table.dataset}: {title(table)}; {counts(table)}"),
+        "% " + re.sub(r"\s+", " ", f"{table.dataset}: {measure_text(table)}; {counts(table)}"),
         f"% {APART}: differs from the next rank beyond noise; in brackets the ranks that noise "
         "leaves open",
         f"\\begin{{tabular}}{{ll{'r' * len(table.columns)}}}",
@@ -290,8 +302,12 @@ def latex(table: ComparisonTable) -> str:
         chances = [number(column.chance, table.measure) for column in table.columns]
         references.append(["", CHANCE, *(c.replace("–", "--") for c in chances)])
     lines += ["\\midrule"] if references else []
-    lines += [*map(_latex_row, references), "\\bottomrule", "\\end{tabular}", ""]
-    return "\n".join(lines)
+    lines += [*map(_latex_row, references), "\\bottomrule", "\\end{tabular}"]
+    if title:
+        caption = f"{title.rstrip('.')}. {table.dataset}: {measure_text(table)}; {counts(table)}."
+        head = ["\\begin{table}", "\\centering", f"\\caption{{{escape_latex(caption)}}}"]
+        lines = [*head, *lines, "\\end{table}"]
+    return "\n".join([*lines, ""])
 
 
 def _latex_row(cells: Sequence[str]) -> str:

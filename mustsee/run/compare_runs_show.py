@@ -159,14 +159,17 @@ def terminal_lines(comparison: RunsComparison) -> Iterator[str]:
     yield from comparison.notes
 
 
-def write(folder: Path, comparison: RunsComparison, templates: Environment) -> None:
+def write(
+    folder: Path, comparison: RunsComparison, templates: Environment, *, title: str = ""
+) -> None:
     """Write all files but `run.json` into `folder`. `templates`:
-    `mustsee.run.report.environment()`.
+    `mustsee.run.report.environment()`. `title`: of the page; empty: how many runs there are.
     """
     _write_csv(folder / RUNS, RUN_COLUMNS, list(_run_rows(comparison)))
     rows = [_question_row(comparison, one) for one in comparison.questions]
     _write_csv(folder / QUESTIONS, question_columns(comparison), rows)
     record = {
+        "title": title,
         "runs": [
             {"run": run.name, "letter": letter, "models": run.models,
              "figures": [asdict(figure) for figure in figures]}
@@ -183,7 +186,8 @@ def write(folder: Path, comparison: RunsComparison, templates: Environment) -> N
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / RECORD).write_text(text + "\n", encoding="utf-8")
     (folder / "report").mkdir()
-    (folder / "report" / "index.html").write_text(render(comparison, templates), encoding="utf-8")
+    page = render(comparison, templates, title=title)
+    (folder / "report" / "index.html").write_text(page, encoding="utf-8")
 
 
 def _write_csv(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -228,13 +232,14 @@ def _question_row(comparison: RunsComparison, one: MatchedQuestion) -> dict[str,
     return row
 
 
-def render(comparison: RunsComparison, templates: Environment) -> str:
-    """Return the page."""
+def render(comparison: RunsComparison, templates: Environment, *, title: str = "") -> str:
+    """Return the page. `title`: as in `write`."""
     tallies = {
         group: [t for t in comparison.tallies if t.group == group]
         for group in ("skill", "form", "video")
     }
     return templates.get_template("compare_runs.html.j2").render(
+        title=title,
         runs=list(zip(letters(comparison), comparison.runs, strict=True)),
         figures=figure_rows(comparison),
         differences=comparison.differences,

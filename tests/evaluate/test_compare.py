@@ -287,13 +287,36 @@ def test_guessing_is_computed_from_the_options_of_each_column() -> None:
     }
 
 
-def test_mlvu_has_its_named_average() -> None:
+def test_mlvu_has_the_two_averages_of_table_2() -> None:
+    """M-Avg is the mean of seven tasks with options, G-Avg that of the two with rubrics; each is of
+    tasks, not of questions.
+    """
     questions = [right(ask(3 * i, kind), "a") for i, kind in enumerate(MLVU_7)]
-    questions += [wrong(ask(300, "count"), "a")]
-    (table,) = compare_models([evaluate(questions)])
-    named = dict(zip([c.name for c in table.columns], table.rows[0].estimates, strict=True))
-    assert named["M-Avg (7 tasks)"] is not None
-    assert named["M-Avg (7 tasks)"].value == score.score(questions)[0].named["M-Avg (7 tasks)"]
+    questions += [wrong(ask(n, "count"), "a") for n in (300, 303, 306)]
+    grades = ((3, 4, "summary"), (5, 5, "summary"), (4, 4, "summary"), (1, 2, "subPlot"))
+    questions += [
+        written(400 + n, "a", "grader", {"first": one, "second": two}, question_type=kind)
+        for n, (one, two, kind) in enumerate(grades)
+    ]
+    tables = {t.measure.kind: t for t in compare_models([evaluate(questions)])}
+    averages = {
+        kind: {
+            column.name: estimate.value
+            for column, estimate in zip(table.columns, table.rows[0].estimates, strict=True)
+            if estimate is not None and column.group in ("", compare.AVERAGE)
+        }
+        for kind, table in tables.items()
+    }
+    m_avg = (6 + 1 / 4) / 7
+    assert averages[CHOICE] == pytest.approx(
+        {"all questions": 7 / 10, "mean of types": m_avg, "M-Avg (7 tasks)": m_avg}
+    )
+    g_avg = ((7 + 10 + 8) / 3 + 3) / 2
+    assert averages[RUBRIC] == pytest.approx({"all questions": 28 / 4, "G-Avg": g_avg})
+    (result,) = score.score(questions)
+    assert result.named == {"M-Avg (7 tasks)": pytest.approx(m_avg)}
+    assert result.rubric is not None
+    assert result.rubric.g_avg == pytest.approx(g_avg)
 
 
 def test_models_of_one_name_are_named_with_their_folders() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import subprocess
@@ -161,18 +162,78 @@ def test_a_model_shown_several_numbers_of_frames_has_its_curve(tmp_path: Path) -
     assert "data:image/png" in (tmp_path / "out" / "report" / "index.html").read_text()
 
 
+def test_each_benchmark_has_a_curve_over_frames_of_its_own(tmp_path: Path) -> None:
+    """Neptune's Fig. 7: one model on several benchmarks, by its number of frames."""
+    curves = {"first": {4: 1, 8: 5}, "second": {4: 6, 8: 2}}  # right ones of 6
+    for n, (benchmark, curve) in enumerate(curves.items()):
+        for frames, count in curve.items():
+            asked = [ask(100 * n + 3 * i) for i in range(6)]
+            some = [(right if i < count else wrong)(q, f"m {frames} frames")
+                    for i, q in enumerate(asked)]  # fmt: skip
+            write_evaluation(tmp_path / "board" / f"{n}-{frames}", some, benchmark, frames=frames)
+    out = tmp_path / "out"
+    assert run("compare", evaluations=tmp_path / "board", out=out) == 0
+    tables = json.loads((out / "compare.json").read_text())["tables"]
+    found = {
+        t["dataset"]: {row["frames"]: row["estimates"][0]["value"] for row in t["rows"]}
+        for t in tables
+    }
+    assert found == {
+        name: {frames: pytest.approx(count / 6) for frames, count in curve.items()}
+        for name, curve in curves.items()
+    }
+    charts = [(out / "pictures" / f"frames-{n}.png").read_bytes() for n in range(2)]
+    assert charts[0] != charts[1]
+    assert len(list((out / "pictures").iterdir())) == 2
+    page = (out / "report" / "index.html").read_text()
+    _, first, second = page.split("<h2>")[:3]
+    assert (first[:5], second[:6]) == ("first", "second")
+    for section, own, other in ((first, *charts), (second, *charts[::-1])):
+        assert base64.b64encode(own).decode() in section
+        assert base64.b64encode(other).decode() not in section
+
+
+def test_a_title_heads_the_page_the_terminal_and_the_captions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_evaluation(tmp_path / "board" / "a", [right(ask(0), "m")], "set_one.csv")
+    write_evaluation(tmp_path / "board" / "b", [right(ask(9), "m")], "second")
+    out, given = tmp_path / "out", {"evaluations": tmp_path / "board"}
+    assert run("compare", **given, out=out) == 0
+    plain = capsys.readouterr().out
+    page, tex = (out / "report" / "index.html").read_text(), (out / "tables.tex").read_text()
+    assert "<h1>2 models on 2 benchmarks</h1>" in page
+    assert "\\caption" not in tex
+    assert run("compare", **given, out=out, title='"Models & <films>,  50 %"') == 0
+    assert capsys.readouterr().out == f"Models & <films>, 50 %\n\n{plain}"
+    page, titled = (out / "report" / "index.html").read_text(), (out / "tables.tex").read_text()
+    assert "<title>Models &amp; &lt;films&gt;, 50 %</title>" in page
+    assert "<h1>Models &amp; &lt;films&gt;, 50 %</h1>" in page
+    assert "2 models on 2 benchmarks" in page
+    caption = r"\caption{Models \& \textless{}films\textgreater{}, 50 \%. set\_one.csv: multiple"
+    assert caption in titled
+    assert [titled.count(part) for part in (r"\begin{table}", r"\end{table}")] == [2, 2]
+    assert all(line in titled.splitlines() for line in tex.splitlines())
+    assert json.loads((out / "compare.json").read_text())["title"] == "Models & <films>, 50 %"
+    record = json.loads((out / "run.json").read_text())
+    assert record["config"]["title"] == "Models & <films>, 50 %"
+
+
 def test_runs_are_compared_by_the_same_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = write_run(tmp_path / "a", [made("x"), made("y")])
     other = write_run(tmp_path / "b", [made("x"), made("y", drop="sight: two fit")])
     out = tmp_path / "out"
-    assert run("compare", runs=f"[{one},{other}]", out=out) == 0
+    assert run("compare", runs=f"[{one},{other}]", out=out, title="'Two prompts'") == 0
     said = capsys.readouterr().out
+    assert said.startswith("Two prompts\n")
+    assert "<h1>Two prompts</h1>" in (out / "report" / "index.html").read_text()
     assert "kept only in A: 1; in B: 1 dropped by sight" in said
     assert "two fit" in (out / "report" / "index.html").read_text()
     record = json.loads((out / "run.json").read_text())
-    assert (record["recipe"], record["config"]) == ("compare_runs", {"runs": [one, other]})
+    assert record["recipe"] == "compare_runs"
+    assert record["config"] == {"runs": [one, other], "title": "Two prompts"}
     assert {p.name for p in out.iterdir()} == {"report", "runs.csv", "questions.csv", "run.json",
                                                "compare.json"}  # fmt: skip
 

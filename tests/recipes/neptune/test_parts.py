@@ -379,17 +379,6 @@ def test_without_a_limit_of_words_a_dense_caption_has_half_of_its_script() -> No
     assert len(named(llm, "support")) == 1
 
 
-def test_the_paper_s_writer_is_told_of_mood_message_and_true_wrong_answers() -> None:
-    for tweaks in (False, True):
-        llm = Replies()
-        run(sample_video(), llm, replace(SETTINGS, tweaks=tweaks))
-        writers = {named(llm, n)[0].messages[0].text for n in ("topics", "questions", "decoys")}
-        assert len(writers) == 1  # an endpoint caches it
-        (text,) = writers
-        for word in ("mood", "a viewer takes from it", "matter most", "true of the video's"):
-            assert (word in text) == tweaks, word
-
-
 def test_prompts_have_plain_text() -> None:
     """A topic with an apostrophe, a dash and an umlaut is not escaped."""
     topic = "Anna's “Brötchen” – part one"

@@ -95,9 +95,9 @@ class Compare:
             raise UserError(f"out={self.out!r} is one of runs=: choose another out=")
 
         def write(folder: Path) -> Mapping[str, Any]:
-            compare_runs_show.write(folder, comparison, environment(), title=self.heading)
+            compare_runs_show.write(folder, comparison, environment(), title=self.title_line)
             return {"recipe": RUNS_RECIPE,
-                    "config": {"runs": list(folders), "title": self.heading or None},
+                    "config": {"runs": list(folders), "title": self.title_line or None},
                     "read": list(folders), "versions": versions()}  # fmt: skip
 
         outputs.publish(self.out, write)
@@ -111,15 +111,15 @@ class Compare:
         return 0
 
     @property
-    def heading(self) -> str:
+    def title_line(self) -> str:
         """The title on one line; empty without one."""
         return " ".join((self.title or "").split())
 
     def _open_console(self) -> Console:
         """Return the console, with the title printed."""
         console = Console()
-        if self.heading:
-            console.print(Text(printable(self.heading), style="bold"), soft_wrap=True)
+        if self.title_line:
+            console.print(Text(printable(self.title_line), style="bold"), soft_wrap=True)
             console.print()
         return console
 
@@ -204,14 +204,14 @@ class Compare:
         unread: Mapping[str, str],
     ) -> Mapping[str, Any]:
         """Write all files but `run.json` into `folder`; return the content of the latter."""
-        compare_show.write(folder, tables, unread, title=self.heading)
+        compare_show.write(folder, tables, unread, title=self.title_line)
         charts = draw_charts(folder, tables)
-        page = compare_page.render(tables, charts, unread, environment(), title=self.heading)
+        page = compare_page.render(tables, charts, unread, environment(), title=self.title_line)
         (folder / "report").mkdir()
         (folder / "report" / "index.html").write_text(page, encoding="utf-8")
         config = {
             "evaluations": self.evaluations,
-            "title": self.heading or None,
+            "title": self.title_line or None,
             "rated": list(self._rated),
             "errata": self.errata,
         }

@@ -32,6 +32,8 @@ from mustsee.records import (
     Span,
     Verdict,
     Video,
+    passed_metric,
+    unverified_metric,
 )
 from mustsee.run import browse
 from mustsee.run.browse import place_span
@@ -237,6 +239,26 @@ def test_a_question_shows_its_points_and_which_do_not_count(tmp_path: Path) -> N
     assert re.search("The third one.*not said by a viewer", html)
     assert "wrong: It goes wrong" in html
     assert "· goal" in html
+
+
+def test_a_question_says_which_filters_it_did_not_pass_and_why(tmp_path: Path) -> None:
+    """Also where they only mark, and drop nothing."""
+    guess = Verdict(filter="blind", model="m", correct=True, reply=f"* EXPLANATION: {EVIL}")
+    form = Verdict(filter="giveaways", model="rules", passed=False, reply="the longest option")
+    detail = json.dumps({"unread": "no frames"})
+    marked = question(
+        "marked", "a", verdicts=(guess, form, Verdict(filter="sight", model="m", detail=detail)),
+        metrics={passed_metric("blind"): 0.0, passed_metric("giveaways"): 0.0,
+                 passed_metric("options"): 1.0, unverified_metric("sight"): 1.0},
+    )  # fmt: skip
+    video = Video(video_id="a", uri="a.mp4", duration=100.0, lineage={"look": "a"})
+    page = run_of(tmp_path / "run", [marked], [video]).read_text()
+    (html,) = unpacked(page, "questions-0")
+    assert "did not pass blind: answered right without the video, in 1 of 1 runs: " in html
+    assert "did not pass giveaways: the longest option</p>" in html
+    assert "sight could not decide: no frames</p>" in html
+    assert "pass options" not in html
+    assert "<script" not in html
 
 
 @pytest.mark.parametrize("by", ["offline 1", "model"])

@@ -194,8 +194,8 @@ class Reading:
     mended: OpenDraft | None = None
 
     def publish(self, is_last: bool) -> OpenDraft | None:
-        """Return the draft as it is published now, if it is: a mended one is read once more, unless there
-        is no further reading and the fault was slight.
+        """Return the draft as it is published now, or None. A mended one is read once more, unless
+        there is no further reading and the fault was slight.
         """
         if not self.fault:
             return self.draft

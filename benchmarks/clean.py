@@ -30,10 +30,8 @@ from benchmarks.errata import draw_questions
 from benchmarks.figures import BenchTable, Cell
 from loopback.endpoint import Loopback
 from mustsee.audit.guessers import askable_questions
-from mustsee.audit.learned import learned_guess
-from mustsee.clean.columns import TrainingRow
-from mustsee.clean.learned import LearnedGuesser, fit_folds, make_features
 from mustsee.questions.balance import hit
+from mustsee.questions.learned import learned_guess
 from mustsee.records import Question
 
 PRICES = (1.0, 2.0)  # USD per million tokens in and out of the loopback model
@@ -201,43 +199,29 @@ def _kill(process: psutil.Process) -> None:
     psutil.wait_procs(family[1:], timeout=30)
 
 
-def compare_guesses(questions: Sequence[Question]) -> Iterator[tuple[str, str, Cell]]:
-    """Yield the right guesses of `clean` and of `audit`, fitted on the same questions, and the CPU
-    seconds of each.
+def guess_released(questions: Sequence[Question]) -> Iterator[tuple[str, str, Cell]]:
+    """Yield the share of released questions that the learned guess gets right, and its CPU
+    seconds.
     """
-    where, began = f"{len(questions):,} questions as released", time.process_time()
-    rows = [
-        TrainingRow(
-            question_id=q.question_id, video=q.video_id, source="", question=q.question,
-            question_type=q.question_type, options=q.options, answer_index=q.answer_index,
-            kind="choice",
-        )
-        for q in questions
-    ]  # fmt: skip
-    parts = [make_features(rows[n : n + 1000], {}) for n in range(0, len(rows), 1000)]
-    readers = [lambda part=part: part for part in parts]
-    models = fit_folds(readers, len(rows), LearnedGuesser().rate, 0)
-    guesses = [guess for part in parts for guess in models.guess(part)]
-    for name, made in (("clean", guesses), ("audit", None)):
-        made = learned_guess(questions) if made is None else made
-        right = sum(hit(q, list(g)) for q, g in zip(questions, made, strict=True)) / len(questions)
-        seconds = time.process_time() - began
-        yield f"learned guess of {name}: right, CPU s", where, f"{right:.1%}, {seconds:.0f}"
-        began = time.process_time()
+    began = time.process_time()
+    guesses = learned_guess(questions)
+    seconds = time.process_time() - began
+    right = sum(hit(q, g) for q, g in zip(questions, guesses, strict=True)) / len(questions)
+    where = f"{len(questions):,} questions as released"
+    yield "learned guess: right, CPU s", where, f"{right:.1%}, {seconds:.0f}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CleanBench:
     """`questions`: released datasets; none: questions are drawn. `rows`: of the table that the
-    learned guess alone reads; `asked`: of the one that the model reads, too; `compared`: questions,
-    unplanted, on which the learned guesses of `clean` and `audit` are compared. `suffix`: kind of
-    table. `folder`: kept; null: a temporary one.
+    learned guess alone reads; `asked`: of the one that the model reads, too; `released`: questions,
+    unplanted, at which it guesses. `suffix`: kind of table. `folder`: kept; null: a temporary one.
     """
 
     questions: Sequence[str] = ()
     rows: int = 100_000
     asked: int = 2000
-    compared: int = 0
+    released: int = 0
     suffix: str = "jsonl"
     seed: int = 0
     folder: str | None = None
@@ -250,7 +234,7 @@ class CleanBench:
             folder.mkdir(parents=True, exist_ok=True)
             rows = list(self._large(folder, questions)) if self.rows else []
             rows += self._asked(folder, questions) if self.asked else []
-            rows += compare_guesses(questions[: self.compared]) if self.compared else []
+            rows += guess_released(questions[: self.released]) if self.released else []
         return BenchTable(
             title=f"clean on rows made of {len(questions)} questions",
             columns=("measure", "of", "value"),

@@ -50,7 +50,7 @@ from ray_jobs.runtime.provenance import git_revision, versions
 from ray_jobs.runtime.rehearse import open_rules_session
 from ray_jobs.runtime.run import JobSettings, RunningJob
 
-RECIPE, VERSION = "clean", "1"
+RECIPE, VERSION = "clean", "2"
 FOLDER, PLAN, ESTIMATE = ".parts", "plan.json", "estimate.json"
 PART_ROWS = 1000  # rows of a part
 LIGHT_BYTES = 4 << 20  # size of a table that is cleaned in this process, without Ray

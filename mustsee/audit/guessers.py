@@ -12,8 +12,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from mustsee.audit.learned import learned_guess
 from mustsee.questions import balance
+from mustsee.questions.learned import learned_guess
 from mustsee.records import Question
 from mustsee.text import LETTERS, words
 

@@ -1,193 +1,29 @@
-"""The learned guess: a small text model that learns from some videos which options are right, and
-guesses at the questions of the others.
-
-The questions are fitted in folds by video, so that each is guessed by a model that has seen no
-question on its video (as in the Test-set Stress-Test of VSI-Bench-Debiased). The model scores each
-option by its words and word pairs, by the words that it has beside those of the question, and by
-its length, place and likeness to question and options. What it knows better than chance is a
-regularity of the dataset, and no knowledge of the video.
-"""
+"""What the learned guess (`mustsee.questions.learned`) knows better than chance leaves a subset."""
 
 from __future__ import annotations
 
-import hashlib
-import math
-from array import array
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mustsee import stats
 from mustsee.errors import UserError
-from mustsee.questions.balance import central, echo_scores, hit, words_and_pairs
+from mustsee.questions.balance import hit
 from mustsee.questions.chance import chance_of
+from mustsee.questions.learned import MIN_VIDEOS, learned_guess
 from mustsee.records import Question, guessed_metric, passed_metric
 from mustsee.run.decision import Decision
 from mustsee.run.tables import Tables, standing_questions
 from mustsee.stats import Estimate
-from mustsee.text import terms
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Floats = NDArray[np.float64]
 NAME = "learned"
-FOLDS = 5
-L2 = 0.3  # strength of the regularisation
-MAX_STEPS = 60  # steps of the fit, at most
-MIN_VIDEOS = 3  # videos below which there is too little to learn from
-MAX_LEARNED = 4000  # questions to fit on; each takes 10 ms and tens of kB
-SCORED_AT_ONCE = 500  # further questions whose features are in memory
-DECIMALS = 6  # digits of the metric; further ones depend on the processor's kernels
+DECIMALS = 4  # digits of the metric; further ones depend on the processor's kernels
 ALARM_LEVEL = 0.05  # p-value, adjusted by Holm
-
-
-def learned_guess(questions: Sequence[Question]) -> list[list[float]]:
-    """Return the probability of every option of every question, by a model fitted on the questions
-    of other videos; all equal with fewer than `MIN_VIDEOS` videos. Of more than `MAX_LEARNED`
-    questions, the model is fitted on those of the first videos in the order of their hashes.
-    """
-    fold_of = _folds(questions)
-    if len(fold_of) < MIN_VIDEOS:
-        return [[chance_of(q)] * len(q.options) for q in questions]
-    learned = [n for n, q in enumerate(questions) if q.video_id in fold_of]
-    others = [n for n, q in enumerate(questions) if q.video_id not in fold_of]
-    sample = [questions[n] for n in learned]
-    columns = _columns(sample)
-    matrix = _matrix(sample, columns)
-    folds = np.array([fold_of[q.video_id] for q in sample])
-    counts = np.array([len(q.options) for q in sample])
-    rights = np.array([q.answer_index or 0 for q in sample])
-    fold_of_option = np.repeat(folds, counts)
-    guesses: list[list[float]] = [[] for _ in questions]
-    for fold in range(FOLDS):
-        (held_out,) = np.nonzero(folds == fold)
-        (rest,) = np.nonzero(folds != fold)
-        if not len(held_out):
-            continue
-        weights = _fit(matrix[fold_of_option != fold], counts[rest], rights[rest])
-        shares = _shares(matrix[fold_of_option == fold] @ weights, counts[held_out])
-        for n, share in zip(held_out, shares, strict=True):
-            guesses[learned[n]] = share
-    weights = _fit(matrix, counts, rights) if others else np.zeros(0)
-    for start in range(0, len(others), SCORED_AT_ONCE):
-        numbers = others[start : start + SCORED_AT_ONCE]
-        scored = [questions[n] for n in numbers]
-        lengths = np.array([len(q.options) for q in scored])
-        shares = _shares(_matrix(scored, columns) @ weights, lengths)
-        for n, share in zip(numbers, shares, strict=True):
-            guesses[n] = share
-    return guesses
-
-
-def _folds(questions: Sequence[Question]) -> dict[str, int]:
-    """Return the fold of each video whose questions the model is fitted on."""
-    of_video = Counter(q.video_id for q in questions)
-    folds, count = dict[str, int](), 0
-    for video in sorted(of_video, key=_hash):
-        if count >= MAX_LEARNED and len(folds) >= MIN_VIDEOS:
-            break
-        folds[video] = len(folds) % FOLDS
-        count += of_video[video]
-    return folds
-
-
-def _shares(scores: Floats, counts: NDArray[np.int64]) -> list[list[float]]:
-    """Return the probabilities of the options of each question."""
-    chances = np.exp(_log_softmax(scores, counts))
-    return [part.tolist() for part in np.split(chances, np.cumsum(counts)[:-1])]
-
-
-def _fit(matrix: Any, counts: NDArray[np.int64], rights: NDArray[np.int64]) -> Floats:
-    """Return the weights of a conditional logistic regression: the probability of an option is the
-    softmax of its score among those of its question.
-    """
-    from scipy.optimize import minimize
-
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    truth = np.zeros(matrix.shape[0])
-    truth[starts + rights] = 1.0
-
-    def loss(weights: Floats) -> tuple[float, Floats]:
-        logs = _log_softmax(matrix @ weights, counts)
-        slope = matrix.T @ (np.exp(logs) - truth) + L2 * weights
-        return float(-(truth @ logs) + L2 * weights @ weights / 2), slope
-
-    start = np.zeros(matrix.shape[1])
-    options = {"maxiter": MAX_STEPS}
-    return minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
-
-
-def _log_softmax(scores: Floats, counts: NDArray[np.int64]) -> Floats:
-    """Return the logarithms of the softmax within groups of `counts` scores."""
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    shifted = scores - np.repeat(np.maximum.reduceat(scores, starts), counts)
-    return shifted - np.repeat(np.log(np.add.reduceat(np.exp(shifted), starts)), counts)
-
-
-def _columns(questions: Sequence[Question]) -> dict[str, int]:
-    """Return the features that occur on more than one video, with their columns."""
-    videos_of: dict[str, str] = {}  # by name, the first video, or "" for several
-    for question in questions:
-        for of_option in _features(question):
-            for name in of_option:
-                if videos_of.setdefault(name, question.video_id) != question.video_id:
-                    videos_of[name] = ""
-    return {name: n for n, name in enumerate(name for name in videos_of if not videos_of[name])}
-
-
-def _matrix(questions: Sequence[Question], columns: Mapping[str, int]) -> Any:
-    """Return the features of all options, a row each."""
-    from scipy import sparse
-
-    edges, places, values = array("q", [0]), array("q"), array("d")
-    for question in questions:
-        for of_option in _features(question):
-            known = [(columns[name], value) for name, value in of_option.items() if name in columns]
-            places.extend(column for column, _ in known)
-            values.extend(value for _, value in known)
-            edges.append(len(places))
-    shape = (len(edges) - 1, len(columns))
-    return sparse.csr_matrix(tuple(map(np.asarray, (values, places, edges))), shape=shape)
-
-
-def _features(question: Question) -> Iterator[dict[str, float]]:
-    """Yield the features of each option, by name."""
-    asked = {*terms(question.question), f"form {question.form or question.question_type}"}
-    lengths = np.array([len(option) for option in question.options], np.float64)
-    spread = float(lengths.std()) or 1.0
-    measured = {
-        "length": (lengths - lengths.mean()) / spread,
-        "longest": (lengths == lengths.max()) * 1.0,
-        "shortest": (lengths == lengths.min()) * 1.0,
-        "echo": _scaled(echo_scores(question)),
-        "central": _scaled(central(question)),
-    }
-    for n, option in enumerate(question.options):
-        own = {f"word {text}" for text in words_and_pairs(option)}
-        of_option = set(terms(option))
-        crossed = {f"beside {a}: {b}" for a in asked for b in of_option}
-        features = {f"place {n}": 1.0}
-        for names in (own, crossed):
-            features |= dict.fromkeys(sorted(names), 1 / math.sqrt(len(names) or 1))
-        yield features | {name: float(of_options[n]) for name, of_options in measured.items()}
-
-
-def _scaled(scores: Sequence[float]) -> Floats:
-    """Scale scores to 0 (the least) to 1 (the greatest); 0 if all are equal."""
-    values = np.array(scores)
-    spread = float(values.max() - values.min())
-    return (values - values.min()) / spread if spread > 0 else values * 0
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
-
-
 WARN_LEAD = 0.1  # lead over chance from which the run warns, although it may be luck
 
 

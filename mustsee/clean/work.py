@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from mustsee.clean import learned
 from mustsee.clean.columns import TrainingColumns, TrainingRow, read_question
-from mustsee.clean.learned import CommonAnswers, Features, LearnedGuesser
+from mustsee.clean.learned import CommonAnswers, LearnedGuesser
 from mustsee.clean.rule import (
     FAILED,
     RIGHT,
@@ -39,6 +39,7 @@ from mustsee.clean.rule import (
 )
 from mustsee.clean.table_parts import TablePart, TableRow, read_part, write_part
 from mustsee.layouts.chat import messages, option_text
+from mustsee.questions.learned import Features, fit_folds, make_features
 from mustsee.records import Question
 from mustsee.text import LETTERS
 
@@ -107,7 +108,7 @@ class CleanWork:
 
     def make_features(self, part: TablePart) -> None:
         """Write the features of a part's rows for the learned guess."""
-        features = learned.make_features(self.rows(part), self._common)
+        features = make_features([learned.as_choice(r, self._common) for r in self.rows(part)])
         sink = io.BytesIO()
         np.savez(sink, **dataclasses.asdict(features))
         write_whole(self.path("features", part, ".npz"), sink.getvalue())
@@ -124,9 +125,8 @@ class CleanWork:
         """Fit the learned guess on all parts, and write its guesses at each."""
         if all(self.path("learned", part, ".npz").exists() for part in parts):
             return
-        count = learned.count_questions(map(self.features, parts))
         read = [lambda part=part: self.features(part) for part in parts]
-        models = learned.fit_folds(read, count, self.learned.rate, self.seed)
+        models = fit_folds(read, self.learned.rate, self.seed)
         for part in parts:
             features = self.features(part)
             size = part.rows

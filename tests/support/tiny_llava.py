@@ -14,7 +14,8 @@ from tests.support.tiny_gemma import tokenizer
 from tests.support.tiny_paligemma import paligemma
 
 TEMPLATE = (
-    "{% for m in messages %}<start_of_turn>{{ m.role }}\n{% for c in m.content %}"
+    "{% for m in messages %}<start_of_turn>{{ 'model' if m.role == 'assistant' else m.role }}\n"
+    "{% for c in m.content %}"
     "{% if c.type == 'image' %}<image>{% else %}{{ c.text }}{% endif %}{% endfor %}"
     "<end_of_turn>\n{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
 )

@@ -23,10 +23,10 @@ from deploy.train_vlm.settings import TrainSettings
 from mustsee.errors import BadRow, Transient, UserError
 
 WARM_UP = 0.03  # share of the steps over which the step size grows
-MAX_NORM = 1.0  # of the gradient of a step
+MAX_NORM = 1.0  # greatest norm of the gradient of a step
 MAX_UNREADABLE = 0.05  # share of the videos drawn that may turn out unreadable
 MEASURED_ROWS = 16  # rows whose tokens are counted before the start
-RESERVE = 1.2  # what memory is needed, as a multiple of what is calculated
+RESERVE = 1.2  # factor of the calculated memory that must be free
 SHOWN_STEPS = 10  # steps from one line of progress to the next
 NOT_IDENTITY = ("out", "save", "readers", "device", "questions", "held_out", "max_tokens")
 

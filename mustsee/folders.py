@@ -171,6 +171,3 @@ def _walk(top: str, *, whole: bool) -> Iterator[tuple[str, bool]]:
                 target.append((entry.path, entry.inode() if entry.is_symlink() else link))
             elif entry.is_file() and not entry.name.startswith("."):
                 yield entry.path, bool(link) or entry.is_symlink()
-
-
-__all__ = ["file_name", "files_under", "is_text", "names_starting", "readable_path"]

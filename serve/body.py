@@ -118,6 +118,3 @@ class Arrivals:
         own.pop(body, None)
         if not own:
             self._open.pop(client, None)
-
-
-__all__ = ["Arrivals", "Receive", "Scope", "Send", "read", "replay", "whole_number"]

@@ -271,6 +271,3 @@ def build_app(config: JudgeConfig, settings: JudgeServeSettings, keys: Keys) -> 
         backpressure_config={"status_code": 429, "retry_after_s": 2},
         graceful_shutdown_timeout_s=settings.drain,
     ).bind(judge, keys, limits)
-
-
-__all__ = ["JudgeServeSettings", "app"]

@@ -401,6 +401,3 @@ def _client(scope: Scope, headers: Mapping[str, str]) -> str:
 
 def _waited_before(headers: Mapping[str, str]) -> float:
     return waited_seconds(headers.get("x-request-start", ""), time.time())
-
-
-__all__ = ["JudgeGuard", "Keys", "LatencyGate", "Metrics", "RequestLimits", "failure"]

@@ -349,6 +349,3 @@ def _token(word: str, score: Score) -> dict[str, Any]:
             {"token": "FALSE", "logprob": math.log1p(-p), "bytes": None}]  # fmt: skip
     chosen = next(t for t in labels if t["token"] == word)
     return {**chosen, "top_logprobs": sorted(labels, key=lambda t: -float(str(t["logprob"])))}
-
-
-__all__ = ["Backend", "create_app"]

@@ -89,6 +89,3 @@ def app(settings: LlmServeSettings) -> Application:
     from ray.serve.llm import LLMConfig, build_openai_app
 
     return build_openai_app({"llm_configs": [LLMConfig(**arguments(settings))]})
-
-
-__all__ = ["LlmServeSettings", "app"]

@@ -40,6 +40,3 @@ def _servable(listed: str, size: int) -> bool:
     ranges.sort()
     are_disjoint = all(before[1] <= after[0] for before, after in pairwise(ranges))
     return len(ranges) <= MAX_RANGES and are_disjoint and all(0 <= a < b <= size for a, b in ranges)
-
-
-__all__ = ["media"]

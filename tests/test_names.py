@@ -6,6 +6,8 @@ import ast
 import collections
 import re
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 
 from ray_jobs.cli.compose import CONF
 
@@ -81,14 +83,66 @@ def test_bare_names_are_recognised() -> None:
         assert not is_bare(name), name
 
 
+def imported_modules(path: Path) -> set[str]:
+    """What a file imports anywhere, `from a import b` as `a` and `a.b`."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def room_of(folder: Path) -> Path | None:
+    """The folder of the code that a folder of tests is of."""
+    return next((r / folder for r in (ROOT, ROOT / "mustsee") if (r / folder).is_dir()), None)
+
+
 def test_tests_lie_in_folders_as_the_code() -> None:
     """At the top are those of the flat modules, and of the whole."""
     tests, whole = ROOT / "tests", ("browser", "golden", "real", "support")
-    folders = [path.parent.relative_to(tests) for path in tests.rglob("test_*.py")]
-    rooms = {folder for folder in folders if folder.parts and folder.parts[0] not in whole}
+    files = {path: path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+    rooms = {folder: room_of(folder) for folder in files.values() if folder.parts}
+    rooms = {f: room for f, room in rooms.items() if f.parts[0] not in whole}
     assert rooms
-    lost = [r for r in rooms if not (ROOT / r).is_dir() and not (ROOT / "mustsee" / r).is_dir()]
-    assert not lost, "tests of folders that are not there"
+    assert [str(f) for f, room in rooms.items() if room is None] == [], "tests of no folder"
+    strangers: list[str] = []
+    for path, folder in files.items():
+        room = rooms.get(folder)
+        # A test of a job may start it as a process; what lies in deploy and examples is no package.
+        if room is None or folder == Path("ray_jobs") or not (room / "__init__.py").is_file():
+            continue
+        package = ".".join(room.relative_to(ROOT).parts)
+        own = (f"{package}.", f"tests.{'.'.join(folder.parts)}.")  # or what its neighbours made
+        if not any(f"{m}.".startswith(own) for m in imported_modules(path)):
+            strangers.append(f"{path.relative_to(ROOT)} imports nothing of {package}")
+    assert strangers == []
     flat = {path.stem.removeprefix("test_") for path in tests.glob("test_*.py")}
     of_all = {"command", "docs", "extras", "hostile", "names", "package", "pasted"}
     assert [n for n in sorted(flat - of_all) if not (ROOT / "mustsee" / f"{n}.py").is_file()] == []
+
+
+def test_all_lists_the_names_that_a_module_passes_on() -> None:
+    """`__all__` marks imports that are there for others; a list of a module's own names would only
+    say again what its underscores say.
+    """
+    lists: dict[str, list[str]] = {}
+    for path in FILES:
+        body = ast.parse(path.read_text()).body
+        imported = {
+            alias.asname or alias.name
+            for node in [n for top in body for n in ast.walk(top)]
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        for node in body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                place = str(path.relative_to(ROOT))
+                lists[place] = ast.literal_eval(node.value)
+                module = import_module(
+                    place.removesuffix("/__init__.py").removesuffix(".py").replace("/", ".")
+                )
+                assert [n for n in lists[place] if not hasattr(module, n)] == [], place
+                assert imported & {*lists[place]}, f"{place} lists no name of another module"
+    assert "mustsee/__init__.py" in lists

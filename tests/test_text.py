@@ -1,11 +1,11 @@
-"""Word counts in scripts with and without spaces."""
+"""Words, stems and likeness of texts, in scripts with and without spaces."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.recipes.neptune.script import shorten_text
-from mustsee.text import first_words, length, overlap, words
+from mustsee.text import TermVectors, first_words, length, overlap, stem, terms, words
 
 ENGLISH = "The boat turns. Then it comes into the harbour."
 CHINESE = "船转过来了。然后它慢慢驶进了港口。"
@@ -45,3 +45,23 @@ def test_a_shortened_text_is_a_prefix_that_fits(text: str, most: int) -> None:
     assert length(kept) <= most
     if kept.strip() != text.strip():
         assert length(text) > most or not kept.strip()
+
+
+word = st.text(alphabet="abcdefghij", min_size=3, max_size=8)
+
+
+@given(st.lists(st.lists(word, min_size=1, max_size=8).map(" ".join), min_size=1, max_size=8))
+def test_likeness_is_a_cosine(texts: list[str]) -> None:
+    vectors = TermVectors(texts)
+    for i, text in enumerate(texts):
+        likeness = vectors.likeness(text)
+        assert likeness.min() >= 0
+        assert likeness.max() <= 1 + 1e-9
+        assert not terms(text) or likeness[i] == pytest.approx(1)
+
+
+def test_stems_and_terms() -> None:
+    assert stem("boards") == stem("board")
+    assert stem("berries") == stem("berry")
+    assert terms("The three eggs are in the bowl") == ["3", "egg", "bowl"]
+    assert overlap("three eggs", "break the eggs") == 0.5

@@ -161,6 +161,3 @@ def _read(graph: Any, state: Any, labels: Any, ids: Any, real: Any, *, prefix: b
     two, whole = model.logits(last, labels), model.logits(last)
     mass = jnp.exp(jax.nn.logsumexp(two, axis=1) - jax.nn.logsumexp(whole, axis=1))
     return jnp.stack([two[:, 0] - two[:, 1], mass], axis=1)
-
-
-__all__ = ["GemJax"]

@@ -134,6 +134,3 @@ def _hints(target: Any) -> dict[str, Any]:
         return typing.get_type_hints(target.__init__ if is_plain_class else target)
     except (ImportError, NameError, TypeError, ValueError):
         return {}
-
-
-__all__ = ["build", "find_type_fault"]

@@ -38,8 +38,8 @@ def nodes() -> Iterator[Any]:
 @pytest.mark.parametrize(
     "job",
     [
+        "ray_jobs/test_cinepile_job.py",
         "ray_jobs/test_neptune_job.py",
-        "recipes/cinepile/test_job.py",
         "recipes/egoschema/test_job.py",
         "recipes/mlvu/test_job.py",
     ],

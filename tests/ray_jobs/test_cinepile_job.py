@@ -60,7 +60,7 @@ def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
     ]
     # A process of its own: Ray must not fork one in which JAX already runs.
     command = [sys.executable, "-m", "ray_jobs.cinepile", *arguments]
-    process = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3])
+    process = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert process.returncode == 0, process.stderr
     videos = {r["video_id"]: r for r in pq.read_table(out / "videos.parquet").to_pylist()}
     assert videos["dream"]["drop"] is None

@@ -1,5 +1,6 @@
 """Every test runs without a network, a key or a home of its own."""
 
+import ast
 import gc
 import os
 import pickle
@@ -18,6 +19,10 @@ from tests.support import postgres
 settings.register_profile("same", deadline=None, max_examples=60, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=600, print_blob=True)
 settings.load_profile("same")
+# Threads of a library wait for each other busily: on small arrays that is up to six times the work.
+# This file is read before anything imports numpy.
+for library in ("OMP", "OPENBLAS"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 # Ray's workers run at niceness 15: beside the tests' own processes they would get little of a core.
@@ -25,6 +30,7 @@ os.environ.setdefault("RAY_worker_niceness", "0")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # A thread of Ray Data that outlives its test must not start a Ray of its own for the next one.
 os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
+gc.disable()  # until all is collected: what is imported stays
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +38,23 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key in the developer's environment must not turn a test into a bill."""
     for name in ("OPENAI_API_KEY", "HF_TOKEN"):
         monkeypatch.delenv(name, raising=False)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Without the slow tests a file that is slow as a whole is not imported: torch and JAX take
+    seconds.
+    """
+    if config.option.markexpr != "not slow" or not collection_path.match("test_*.py"):
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    if "\npytestmark = " not in text:
+        return None
+    marks = [
+        ast.unparse(node.value)
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+    ]
+    return any("mark.slow" in each for each in marks) or None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -48,6 +71,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -16,6 +16,7 @@ from ray_jobs.cli.command import FOLDERS, SECTIONS, run
 from ray_jobs.cli.completion import words
 from ray_jobs.cli.compose import CONF, INPUTS, choices, compose, compose_job, known_keys
 from ray_jobs.cli.jobs import jobs
+from ray_jobs.cli.launch import launch
 
 ROOT = CONF.parent
 VIDEOS = ROOT / "examples" / "videos"
@@ -163,15 +164,23 @@ def test_a_job_offers_only_the_choices_that_it_can_run(tmp_path: Path) -> None:
         compose("make", ["videos=x", "out=y", "ask=cinepile"])
 
 
-def test_help_of_a_key_explains_the_keys_inside(tmp_path: Path) -> None:
-    done = run_command("make", "--help", "ask", here=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert re.search(r"ask\.settings\.texts=2 +texts on the screen that begin", done.stdout)
-    select = run_command("make", "--help", "ask.settings.select", here=tmp_path)
-    assert re.search(r"ask\.settings\.select\.questions=60 +questions of a video", select.stdout)
-    assert "ask.settings.select.matched=1 " in select.stdout
-    inside = run_command("make", "--help", "caption", "caption=openai", here=tmp_path).stdout
+def test_help_of_a_key_explains_the_keys_inside(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def help_of(*given: str) -> tuple[object, str, str]:
+        monkeypatch.setattr("sys.argv", ["make", "--help", *given])
+        with pytest.raises(SystemExit) as ended:
+            launch("make")
+        return ended.value.code, *capsys.readouterr()
+
+    code, ask, errors = help_of("ask")
+    assert (code, errors) == (0, "")
+    assert re.search(r"ask\.settings\.texts=2 +texts on the screen that begin", ask)
+    _, select, _ = help_of("ask.settings.select")
+    assert re.search(r"ask\.settings\.select\.questions=60 +questions of a video", select)
+    assert "ask.settings.select.matched=1 " in select
+    _, inside, _ = help_of("caption", "caption=openai")
     assert re.search(r"caption\.endpoint\.timeout=\d+ +seconds for one whole call", inside)
-    wrong = run_command("make", "--help", "asks", here=tmp_path)
-    assert wrong.returncode == 2
-    assert "--help asks: no key of that name holds others" in wrong.stderr
+    code, _, errors = help_of("asks")
+    assert code == 2
+    assert "--help asks: no key of that name holds others" in errors

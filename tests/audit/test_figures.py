@@ -189,12 +189,12 @@ def test_always_right_answers_have_an_exact_p_value() -> None:
 
 
 def test_steady_guesses_in_every_condition_are_corrected_to_zero() -> None:
-    """Four conditions with one guess each, steady and never informed, on 2,000 questions."""
+    """Four conditions with one guess each, steady and never informed, on 800 questions."""
     dice = random.Random(3)
     conditions = ("blind", "transcript", "one_frame", "shuffled")
     asked = [ConditionRun(name=f"m {c}", answerer="m", condition=c) for c in conditions]
     made: list[Question] = []
-    for n in range(2000):
+    for n in range(800):
         one = Question(
             question_id=f"q{n}", video_id=f"v{n // 4}", recipe="hand", question=f"What is {n}?",
             question_type="", options=OPTIONS, answer_index=dice.randrange(4),
@@ -228,8 +228,8 @@ def test_each_guesser_finds_its_planted_shortcut() -> None:
     def plain(n: int) -> list[str]:
         return [f"a {w}" for w in dice.sample(values, 4)]
 
-    def hits(name: str, made: list[Question]) -> float:
-        return sum(guessers.hits(made)[name]) / len(made)
+    def hits(made: list[Question]) -> dict[str, float]:
+        return {name: sum(right) / len(made) for name, right in guessers.hits(made).items()}
 
     longest = [ask(n, [o + " indeed" * (k == n % 4) for k, o in enumerate(plain(n))], n % 4)
                for n in range(40)]  # fmt: skip
@@ -240,10 +240,11 @@ def test_each_guesser_finds_its_planted_shortcut() -> None:
     wording = [ask(n, [f"{o} {'carefully' if k == n % 4 else 'quickly'}"
                        for k, o in enumerate(plain(n))], n % 4) for n in range(40)]  # fmt: skip
     fair = [ask(n, plain(n), n % 4) for n in range(40)]
-    for name, made in (("longest", longest), ("prior", prior), ("novel", novel),
-                       ("wording", wording), ("place D", prior)):  # fmt: skip
-        assert hits(name, made) > 0.9, name
-        assert hits(name, fair) < 0.5, name
+    of_prior, of_fair = hits(prior), hits(fair)
+    for name, made in (("longest", hits(longest)), ("prior", of_prior), ("novel", hits(novel)),
+                       ("wording", hits(wording)), ("place D", of_prior)):  # fmt: skip
+        assert made[name] > 0.9, name
+        assert of_fair[name] < 0.5, name
     assert not audit(fair, [], [], RepeatReport()).alarms
     assert {t.name for t in audit(longest, [], [], RepeatReport()).alarms} >= {"longest", "wording"}
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from benchmarks.bench import CONF
@@ -13,6 +14,7 @@ def test_each_peer_has_its_program() -> None:
     assert set(peers) == {path.stem for path in PROGRAMS.glob("*.py")}
 
 
+@pytest.mark.slow  # It makes an environment.
 def test_a_peer_that_fails_is_a_row_with_the_reason(tmp_path: Path) -> None:
     video = Path(__file__).parents[2] / "examples/videos/pancakes.mp4"
     bench = PeersBench(

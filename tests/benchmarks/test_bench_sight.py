@@ -16,6 +16,7 @@ from loopback.endpoint import Faults, Loopback
 from mustsee.judge.judge import JudgeConfig
 
 BENCH = SightBench(journeys=2)
+pytestmark = pytest.mark.slow
 JOURNEYS = (
     sight_videos.journey("grey", 20, 8.0, seed=1, grey=True),
     sight_videos.journey("long", 28, 20.0, seed=2),
@@ -50,7 +51,6 @@ class Judged(SightBench):
         return replace(super().part(name, url, schemas=schemas), judge=self.judge)
 
 
-@pytest.mark.slow
 def test_planted_questions_get_their_expected_verdicts(
     known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
@@ -97,7 +97,6 @@ def test_planted_questions_without_options_get_their_expected_verdicts(
     assert [v.result for v in again.vetted] == [v.result for v in run.vetted]
 
 
-@pytest.mark.slow
 def test_a_verifier_that_watches_videos_reaches_the_same_verdicts(
     known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:

@@ -71,6 +71,7 @@ class Run:
 
     def play(self) -> Run:
         budget, rng, count = Budget(self.limit, self.history), random.Random(self.seed), 0
+        costs = [self.cost(number) for number in range(self.calls)]
         order = itertools.count()
         todo = list(range(self.calls))[::-1]
         flights: list[tuple[float, int, str, CallCost, float]] = []
@@ -81,7 +82,7 @@ class Run:
                 ask.append(todo.pop())
             waiting: list[int] = []
             for number in ask:
-                cost = self.cost(number)
+                cost = costs[number]
                 reserve = budget.consider(cost, settled)
                 if isinstance(reserve, HeldAmount):
                     budget.start(str(number), reserve)
@@ -142,23 +143,23 @@ def spiking(share: float, times: float) -> Meter:
     return lambda call, rng: times if rng.random() < share else 0.5
 
 
-@pytest.mark.parametrize("at_once", [16, 64, 256])
-@pytest.mark.parametrize("times", [3, 10, 30, 100])
-@pytest.mark.parametrize("after", [100, 150, 190])
+@pytest.mark.parametrize("at_once", [16, 256])
+@pytest.mark.parametrize("times", [3, 10, 100])
+@pytest.mark.parametrize("after", [100, 190])
 def test_when_bills_jump_they_exceed_the_budget_by_at_most_one_call(after, times, at_once):
     for limit in (1.0, 3.0):
         run = Run(jumping(after, times), limit, at_once=at_once, models=2).play()
         assert run.billed <= limit + max(run.largest.values()) + 1e-9
 
 
-@pytest.mark.parametrize("before", [0.01, 0.05, 0.2, 1.0])
+@pytest.mark.parametrize("before", [0.01, 0.2, 1.0])
 @pytest.mark.parametrize("rise", [5, 50, 200])
 def test_bills_far_below_their_estimates_may_jump_two_hundred_times(before, rise):
-    for limit in (1.0, 3.0):
-        times = min(100.0, rise * before)
-        meter = jumping(150, times, before)
-        run = Run(meter, limit, at_once=256, calls=2000).play()
-        assert run.made > 150
+    times = min(100.0, rise * before)
+    whole = 0.0045 * (150 * before + 450 * times)  # what 600 calls are billed
+    for limit in (0.3 * whole, 0.7 * whole):
+        run = Run(jumping(150, times, before), limit, at_once=256, calls=600).play()
+        assert 150 < run.made < 600
         assert run.billed <= limit + max(run.largest.values()) + 1e-9
 
 

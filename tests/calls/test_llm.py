@@ -63,7 +63,9 @@ def picky(payload: Payload) -> str:
     return canned_reply(payload)
 
 
-@pytest.fixture(params=["offline", "replay", "openai", "transformers"])
+@pytest.fixture(
+    params=["offline", "replay", "openai", pytest.param("transformers", marks=pytest.mark.slow)]
+)
 def config(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LlmConfig]:
     """A model's configuration, pickled as for a worker process."""
     factories: dict[str, Callable[[Loopback], LlmConfig]] = {

@@ -138,14 +138,18 @@ def test_the_answer_is_right_and_the_others_are_wrong(
 
 @each_form
 def test_random_tables_give_questions(form: QuestionForm, reader: Reader) -> None:
-    """So the properties here are of something."""
-    stems = [s for seed in range(25) for s in form.stems(table(seed), Random(seed))]
+    """So the properties here are of something: fifteen, of 25 tables or fewer."""
+    stems: list[Stem] = []
+    for seed in range(25):
+        stems += form.stems(table(seed), Random(seed))
+        if len(stems) >= 15:
+            break
     assert len(stems) >= 15
     assert all(stem.form == form.name for stem in stems)
 
 
 @each_form
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=seeds)
 def test_a_draft_reads_all_that_the_final_run_needs(
     form: QuestionForm, reader: Reader, seed: int
@@ -159,7 +163,7 @@ def test_a_draft_reads_all_that_the_final_run_needs(
 
 
 @each_form
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=seeds, data=st.data())
 def test_a_question_needs_each_entry_that_it_joins(
     form: QuestionForm, reader: Reader, seed: int, data: st.DataObject

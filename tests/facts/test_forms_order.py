@@ -10,7 +10,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustsee.facts.forms.count_before import CountBeforeForm
@@ -21,6 +21,7 @@ from mustsee.questions.checks import is_order
 from tests.facts.tables import complete, fact_of, random_table, table_of
 
 SIZES = pytest.mark.parametrize("things", [4, 5])
+FEW = 8  # orders of each scene: most of what makes them is draws for more
 
 
 def table(seed: int, unknown: float = 0.0) -> TruthTable:
@@ -45,7 +46,7 @@ def shown(stem: Stem) -> list[str]:
 def test_the_order_is_right(things: int, seed: int, unknown: float) -> None:
     """Whatever the unknown entries are in truth."""
     claimed = table(seed, unknown)
-    for stem in OrderForm(things=things).stems(claimed, Random(seed)):
+    for stem in OrderForm(things=things, most=FEW).stems(claimed, Random(seed)):
         for full in (complete(claimed, unknown=True), complete(claimed, unknown=False)):
             runs = [places(full, phrase) for phrase in parts(stem.answer)]
             assert len(runs) == things
@@ -63,7 +64,7 @@ def test_the_order_is_right(things: int, seed: int, unknown: float) -> None:
 @SIZES
 @given(seed=st.integers(0, 10_000))
 def test_nothing_in_the_options_can_be_counted(things: int, seed: int) -> None:
-    for stem in OrderForm(things=things).stems(table(seed), Random(seed)):
+    for stem in OrderForm(things=things, most=FEW).stems(table(seed), Random(seed)):
         orders = [parts(option) for option in stem.options]
         assert stem.answer in stem.options
         assert len(orders) == things
@@ -77,14 +78,17 @@ def test_nothing_in_the_options_can_be_counted(things: int, seed: int) -> None:
 
 
 def test_random_tables_give_orders_of_both_sorts() -> None:
-    stems = [s for seed in range(30) for s in OrderForm().stems(table(seed), Random(seed))]
+    stems = [s for seed in range(30) for s in OrderForm(most=20).stems(table(seed), Random(seed))]
     assert sum(stem.scene >= 0 for stem in stems) >= 20
     assert sum(stem.scene < 0 for stem in stems) >= 20
     firsts = Counter(stem.options.index(stem.answer) for stem in stems)
     assert min(firsts[n] for n in range(4)) > len(stems) / 8, "the right one stands at each place"
 
 
-@pytest.mark.parametrize("form", [OrderForm(), CountBeforeForm()], ids=lambda form: form.name)
+@pytest.mark.parametrize(
+    "form", [OrderForm(most=FEW), CountBeforeForm()], ids=lambda form: form.name
+)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000))
 def test_a_draft_reads_all_that_the_final_run_needs(form: QuestionForm, seed: int) -> None:
     full = table(seed)

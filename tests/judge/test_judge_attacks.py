@@ -203,6 +203,7 @@ MAX_WRONG_SHARE = {
 }
 
 
+@pytest.mark.slow
 def test_the_shipped_judge_does_not_take_mention_for_equivalence(judge: Judge) -> None:
     rows = {r.kind: r for r in bias.report(bias.probe(), judge.score)}
     wrong = {kind: rows[kind].wrong for kind in MAX_WRONG_SHARE}

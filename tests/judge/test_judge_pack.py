@@ -19,6 +19,7 @@ from mustsee.judge.prompt import Triple
 from ray_jobs import judge_calibrate
 from tests.support import tiny_judges as tiny
 
+pytestmark = pytest.mark.slow  # Torch and transformers take seconds to load.
 TRIPLES = (
     Triple("what colour is the car", "it is red", "red car"),
     Triple("what colour is the car", "blue", "red"),

@@ -76,7 +76,7 @@ def test_a_stream_gives_the_bytes_of_a_list(tmp_path: Path, write: Callable[...,
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_few_questions_are_in_memory_at_once(tmp_path: Path, write: Callable[..., None]) -> None:
-    count, alive, most = 4 * ROW_GROUP_ROWS, 0, 0
+    count, alive, most = 3 * ROW_GROUP_ROWS, 0, 0
 
     def finalized() -> None:
         nonlocal alive

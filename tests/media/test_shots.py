@@ -1,6 +1,7 @@
 """Shots of drawn videos with known cuts, one video for each difficulty of cut detection."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import cv2
@@ -23,16 +24,21 @@ Image = NDArray[np.uint8]
 RNG = np.random.default_rng(7)
 
 
-def view(seed: int, x: float = 0.0, y: float = 0.0, zoom: float = 1.0) -> Image:
-    """A window on a large coloured image, from (x, y) on."""
+@cache
+def world(seed: int) -> Image:
+    """A large coloured image."""
     rng = np.random.default_rng(seed)
-    world = sum(
+    image = sum(
         share * cv2.resize(rng.normal(0, 1, (h, w, 3)), (640, 448), interpolation=cv2.INTER_CUBIC)
         for share, h, w in ((45, 14, 20), (30, 42, 60))
     )
-    world = np.clip(128 + world, 0, 255).astype(np.uint8)
+    return np.clip(128 + image, 0, 255).astype(np.uint8)
+
+
+def view(seed: int, x: float = 0.0, y: float = 0.0, zoom: float = 1.0) -> Image:
+    """A window on a large coloured image, from (x, y) on."""
     move = np.array([[zoom, 0, -x * zoom], [0, zoom, -y * zoom]], float)
-    return cv2.warpAffine(world, move, (160, 120), borderMode=cv2.BORDER_REFLECT)
+    return cv2.warpAffine(world(seed), move, (160, 120), borderMode=cv2.BORDER_REFLECT)
 
 
 def still(*lengths: int) -> list[Image]:

@@ -59,6 +59,7 @@ def by_name(groups: list[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     return {group["name"]: group for group in groups}
 
 
+@pytest.mark.slow
 def test_rows_are_read_by_a_model_and_written_as_they_came(tmp_path: Path) -> None:
     file, out = write(tmp_path), tmp_path / "out"
     with Loopback(reply=BlindModel(PLANTED)) as server:
@@ -104,6 +105,7 @@ def test_rows_are_read_by_a_model_and_written_as_they_came(tmp_path: Path) -> No
     assert lines(out / "dropped" / "train.jsonl") == []
 
 
+@pytest.mark.slow
 def test_a_dry_run_prices_the_run_without_a_call(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,6 +128,7 @@ def test_a_dry_run_prices_the_run_without_a_call(
     assert paid["known"][0] == pytest.approx(record(out)["dropped"], rel=0.25)
 
 
+@pytest.mark.slow
 def test_a_budget_ends_the_run_and_a_greater_one_goes_on(tmp_path: Path) -> None:
     file, out = write(tmp_path, PLANTED[:200]), tmp_path / "out"
     with Loopback(reply=BlindModel(PLANTED)) as server:

@@ -111,16 +111,15 @@ def test_the_steps_leave_the_checks_green(project: Path) -> None:
     )  # fmt: skip
 
 
-def test_every_module_that_a_step_creates_can_be_imported(project: Path) -> None:
+def test_every_module_of_a_step_is_imported_and_its_metric_is_one_of_the_evaluation(
+    project: Path,
+) -> None:
     created = [s.path for s in steps() if s.how == "Create" and s.path.endswith(".py")]
     names = [path.removesuffix(".py").replace("/", ".") for path in created]
-    run(project, "-c", "; ".join(f"import {name}" for name in names))
-
-
-def test_the_added_metric_is_one_of_the_evaluation(project: Path) -> None:
     run(
         project, "-c",
-        "from mustsee.evaluate.open_metrics import resolve_metrics\n"
+        "".join(f"import {name}\n" for name in names)
+        + "from mustsee.evaluate.open_metrics import resolve_metrics\n"
         "from ray_jobs.cli.launch import build, compose\n"
         "job = build(compose('evaluate', ['questions=questions.json', 'out=out']))\n"
         "names = list(resolve_metrics(job.metrics))\n"

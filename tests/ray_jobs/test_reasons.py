@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,14 @@ def keeping(reason: str | None) -> str:
     return found[1]
 
 
+@cache
 def neptune(*overrides: str) -> Any:
     return compose("neptune", ["videos=x", "out=y", *overrides])
+
+
+@cache
+def cinepile() -> DictConfig:
+    return compose("cinepile", ["videos=x", "descriptions=d", "templates=t", "out=y"])
 
 
 def set_to(config: DictConfig, key: str, default: object = None) -> Any:
@@ -53,8 +60,13 @@ def set_to(config: DictConfig, key: str, default: object = None) -> Any:
     )
 
 
+@cache
+def filters(*overrides: str) -> Any:
+    return build(neptune(*overrides)).filters
+
+
 def reasons(video: Video, *overrides: str) -> list[str]:
-    found = by_stage(build(neptune(*overrides)).filters, ("probe", "look", "hear"))
+    found = by_stage(filters(*overrides), ("probe", "look", "hear"))
     return [r for filters_ in found.values() for f in filters_ if (r := f(video)) is not None]
 
 
@@ -137,7 +149,7 @@ def spoken(lines: list[Line], described: list[Line], **options: Any) -> str | No
     ],
 )
 def test_the_reason_of_a_refused_alignment_names_its_key(refused: str | None, key: str) -> None:
-    config = compose("cinepile", ["videos=x", "descriptions=d", "templates=t", "out=y"])
+    config = cinepile()
     named = [k for k in re.findall(r"[a-z_.]+", refused or "") if set_to(config, k)]
     assert (refused or "").endswith("keeps it")
     assert key in named

@@ -16,6 +16,7 @@ from ray_jobs.cli.compose import compose
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = "deploy/verify_gpu.sh"
+pytestmark = pytest.mark.slow  # The script starts Python ten times.
 PYTHON = """
 import json, os, subprocess, sys
 

@@ -262,7 +262,7 @@ def test_options_of_a_counting_question(reply: str, letter: str | None) -> None:
     assert extract(reply, ["3", "2", "5", "1"]).letter == letter
 
 
-@pytest.mark.parametrize("value", ["9" * 5000, '{"n":' * 5000, "[" * 5000])
+@pytest.mark.parametrize("value", ["9" * 5000, '{"n":' * 1500, "[" * 5000])
 def test_an_object_that_python_cannot_parse_is_text(value: str) -> None:
     assert extract('{"answer": ' + value, ["a dog", "a cat"]).letter is None
     assert extract('{"n": ' + value + "}\nThe answer is B.", ["a dog", "a cat"]).letter == "B"

@@ -357,6 +357,7 @@ noise = st.text(max_size=200) | marks | pieces
 
 
 @pytest.mark.parametrize("name", FORMS)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_garbage_raises_unparsed_only(name: str, data: st.DataObject) -> None:
     form = FORMS[name]
@@ -499,7 +500,7 @@ AROUND = ("{}", "Sure! Here is what you asked for:\n\n{}\n\nLet me know if you n
           "```\n{}\n```")  # fmt: skip
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @pytest.mark.parametrize("name", ROUND)
 @given(data=st.data(), around=st.sampled_from(AROUND), ends=st.sampled_from(["\n", "\r\n"]))
 def test_text_and_json_replies_parse_to_the_same_value(

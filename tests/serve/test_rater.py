@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import sqlite3
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import av
@@ -34,6 +36,13 @@ def form_named(name: str) -> RatingForm:
     return build(compose("rate", ["questions=x", f"form={name}"])).form
 
 
+@cache
+def video_bytes(name: str, tone: float) -> bytes:
+    with TemporaryDirectory() as folder:
+        path = sample_videos.write(Path(folder) / name, sample_videos.cuts([48]), tone=tone)
+        return path.read_bytes()
+
+
 class World:
     """A desk with two questions: on a video that browsers play, and on one that they do not.
 
@@ -48,8 +57,9 @@ class World:
         **more: Any,
     ) -> None:
         self.now = 1000.0
-        playable = sample_videos.write(folder / "a.mp4", sample_videos.cuts([48]), tone=2.0)
-        other = sample_videos.write(folder / "b.mkv", sample_videos.cuts([48]), tone=1.5)
+        playable, other = folder / "a.mp4", folder / "b.mkv"
+        playable.write_bytes(video_bytes("a.mp4", tone=2.0))
+        other.write_bytes(video_bytes("b.mkv", tone=1.5))
         evil = (Line(start=0.5, end=1.0, text=f"said {EVIL}"),)
         videos = [
             Video(video_id="a/../a", uri=str(playable), lines=evil),

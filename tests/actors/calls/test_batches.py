@@ -213,8 +213,7 @@ answers(connect(SimpleNamespace(url=sys.argv[1]), Path(sys.argv[2]), Coordinator
 """
 
 
-@pytest.mark.parametrize("batch", ["always", "auto"])
-@pytest.mark.parametrize("noted", [True, False])
+@pytest.mark.parametrize(("batch", "noted"), [("always", True), ("auto", False)])
 def test_a_run_killed_while_it_waits_joins_its_batch(batch, noted, tmp_path, monkeypatch):
     """`noted`: whether it recorded the batch before it was killed."""
     with endpoint(seconds=3600.0) as server:

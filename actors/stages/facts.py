@@ -19,7 +19,6 @@ from mustsee.facts.settings import FactSettings
 from mustsee.nn.weights import MINILM
 from mustsee.records import Video
 from mustsee.store import keyed_by
-from mustsee.verify.conditions.video_frames import VideoFrames
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +82,7 @@ class AskFacts(AskOptions):
 
         async def ask(video: Video) -> Video:
             own = {role: asker.with_provenance() for role, asker in roles.items()}
-            frames = VideoFrames(video, crop=crop)
+            frames = run.frames(video, crop=crop)
             return await ask_facts(video, Roles(**own), frames, encode, self.settings, run.count)
 
         return ask

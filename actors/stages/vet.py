@@ -17,7 +17,6 @@ from mustsee.questions.fact_funnel import sum_requests
 from mustsee.records import Video
 from mustsee.store import Store, hardware, identity, keyed_by
 from mustsee.verify.blind import BlindGuess
-from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.conditions.watch import VideoPreparer
 from mustsee.verify.glimpse import Glimpse
 from mustsee.verify.guess_counts import GuessRule
@@ -195,7 +194,7 @@ class Vet(AskOptions):
         async def work(video: Video) -> Video:
             vetting = VettingContext(
                 askers={role: asker.with_provenance() for role, asker in askers.items()},
-                video_frames=VideoFrames(video, crop=self.crops_bars),
+                video_frames=run.frames(video, crop=self.crops_bars),
                 seed=self.seed,
                 count=run.count,
                 judge=judge,

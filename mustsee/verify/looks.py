@@ -199,7 +199,8 @@ class VerifierSession:
         if not see.listens:
             return ()
         lines = lines_within(self.video.lines or (), planned.spans, planned.cuts)
-        return tuple(line for line in lines if line not in chat.lines)
+        shown = set(chat.lines)
+        return tuple(line for line in lines if line not in shown)
 
     async def _ask(
         self,

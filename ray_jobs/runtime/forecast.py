@@ -36,7 +36,6 @@ from mustsee.store import resolve
 from ray_jobs.runtime.asked_models import AskedModels, asked_endpoints
 from ray_jobs.runtime.dry_run_rows import DryRun, RehearsedRows, RemainingWork
 from ray_jobs.runtime.rehearse import FIRST_TOKEN_S, TOKENS_PER_SECOND
-from ray_jobs.runtime.stand_in import MADE_UP
 from ray_jobs.runtime.trials import walk_parts
 
 FILE = "estimate.json"
@@ -60,10 +59,12 @@ def forecast(
     settings: DryRun,
     phases: Sequence[Sequence[str]],
     startup_s: float,
+    cores: float,
 ) -> Forecast:
     """Extrapolate the rehearsed rows to the remaining work.
 
-    `phases`: names of stages that run at the same time. `startup_s`: seconds until Ray was up.
+    `phases`: names of stages that run at the same time. `startup_s`: seconds until the first row.
+    `cores`: CPUs of the run.
     """
     spans: dict[str, list[ExpectedRange]] = defaultdict(list)
     stages: list[StageEstimate] = []
@@ -89,10 +90,10 @@ def forecast(
         stages.append(estimate)
         row_seconds[stage.name] = (work.expected + waited.expected) / max(stage_rows.rows, 1e-9)
     totals = {name: _sum(each) for name, each in spans.items()}
-    duration_s = startup_s + tried.opening / _cores()
+    duration_s = startup_s + tried.opening / cores
     for names in phases:
         in_phase = [s for s in stages if s.stage in names]
-        duration_s += _phase_seconds(in_phase, row_seconds, todo.stages)
+        duration_s += _phase_seconds(in_phase, row_seconds, todo.stages, cores)
     totals["seconds"] = _scaled(totals["seconds"], duration_s)
     return Forecast(
         stages=[s for s in stages if s.rows >= 0.05], totals=totals,
@@ -203,14 +204,11 @@ def _capacity(stage: Stage) -> StageCapacity:
     )
 
 
-def _cores() -> float:
-    import ray
-
-    return max(1.0, ray.cluster_resources().get("CPU", 1.0))
-
-
 def _phase_seconds(
-    stages: Sequence[StageEstimate], row_seconds: Mapping[str, float], queued: Sequence[Stage]
+    stages: Sequence[StageEstimate],
+    row_seconds: Mapping[str, float],
+    queued: Sequence[Stage],
+    cores: float,
 ) -> float:
     """The duration of stages that stream into each other.
 
@@ -223,7 +221,7 @@ def _phase_seconds(
     slowest = max(working, key=lambda s: s.seconds)
     others = [s for s in working if s is not slowest]
     bounds = [slowest.seconds + sum(min(row_seconds[s.stage], s.seconds) for s in others)]
-    bounds.append(sum(s.work for s in working) / _cores())
+    bounds.append(sum(s.work for s in working) / cores)
     by_name = {stage.name: stage for stage in queued}
     accounts: dict[str, tuple[Endpoint, Cost]] = {}
     for each in working:
@@ -242,17 +240,12 @@ def _unknown(todo: RemainingWork, tried: RehearsedRows, settings: DryRun) -> Ite
     """A sentence for each thing that the estimate cannot know."""
     models = asked_endpoints([stage.part for stage in todo.stages])
     if settings.free and models:
-        prompts = {p for did in tried.did for row in did.values() for p in row.prompts}
-        unasked = (
-            "Facts and questions were made up, as many as a model writes"
-            if prompts & MADE_UP.keys()
-            else "Of a video of which rules ask nothing, what a model asks is not in the estimate"
-        )
         yield (
-            "rules stood in for " + ", ".join(models) + ": a model's verdicts, lengths of replies "
-            "and repeated calls differ, and filters cost more, the more questions pass. "
-            f"{unasked}; dry_run_usd=1 calls the models on these rows for at most 1 USD and keeps "
-            "their replies for the run"
+            "a scripted model stood in for " + ", ".join(models) + ": it lists as many facts, "
+            "claims and questions as strong readers did, and a model's verdicts, lengths of "
+            "replies and repeated calls differ; filters cost more, the more questions pass. "
+            "dry_run_usd=1 calls the models on these rows for at most 1 USD and keeps their "
+            "replies for the run"
         )
         if settings.dry_run_call_seconds is None:
             yield (

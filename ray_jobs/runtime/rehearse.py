@@ -1,8 +1,8 @@
-"""Runs a stage on a few rows, one after the other, to measure what the other rows will take.
+"""Takes a few rows through the stages, to measure what the other rows will take.
 
-The offline rules stand in for paid models: prompts are rendered from the real video, replies in the
-store are reused, and tokens, money and seconds of every other call are counted. Nothing is sent,
-and the rules' replies are not stored (`ray_jobs.runtime.stand_in`).
+The scripted model stands in for paid models: prompts are rendered from the real video, replies in
+the store are reused, and tokens, money and seconds of every other call are counted. Nothing is
+sent, and no scripted reply is stored.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import json
 import time
 from collections.abc import Callable, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,34 +21,49 @@ import pyarrow as pa
 
 from actors.calls.coordinator import Coordinator
 from actors.calls.endpoint import CHARACTERS_PER_TOKEN
-from actors.calls.gateway import Gateway, MeteredModel
+from actors.calls.gateway import KIND, Gateway, MeteredModel
+from actors.engine.hardware import Hardware
 from actors.engine.local import LocalSession
 from actors.engine.stage import Stage, StageWorker
 from actors.llm.replay import Replay
-from actors.part import LlmConfig
+from actors.llm.scripted import fill_reply
+from actors.part import LlmConfig, RunContext, models_of
 from mustsee import schemas
 from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.records import Question
 from mustsee.run.estimate import TriedRow, costs
 from mustsee.store import ReadOnlyStore, Store
-from ray_jobs.runtime.stand_in import stand_in_reply
+from mustsee.verify.conditions.video_frames import CountedFrames
 
 # Characters per token of English text. The gateway reserves more tokens than it expects.
 CHARS_PER_TOKEN = 4.0
 QUIET_S = 0.006  # seconds without a new call after which every possible call is waiting
 FIRST_TOKEN_S = 0.7  # seconds to the first token, assumed of an endpoint
 TOKENS_PER_SECOND = 70.0  # tokens per second after the first, assumed of an endpoint
+SEGMENT_S = 3.0  # seconds of a segment of a transcript that stands in
+SPOKEN = (  # the segments in turn: 150 words a minute
+    "First we put the water on until it boils.",
+    "My brother built this table from an old door.",
+    "The second box holds small screws.",
+    "After an hour the rain stopped.",
+    "She asked why the red boat had left.",
+    "Turn it slowly until you hear a click.",
+    "Nobody knew that the bridge was closed.",
+    "In the end all of it was painted blue.",
+)
 
 
 class SimulatedClock:
     """A clock for calls without a wait in real time.
 
     When all work waits for calls, the clock moves to the end of the earliest one and wakes its
-    caller. `now`: simulated seconds. `slept`: real seconds spent on detecting this.
+    caller. `now`: simulated seconds. `slept`: real seconds spent on detecting this. `stopped`: no
+    call takes any time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, stopped: bool = False) -> None:
         self.now = self.slept = 0.0
+        self._stopped = stopped
         self._calls: list[tuple[float, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
         self._call_count = 0
@@ -56,6 +72,8 @@ class SimulatedClock:
 
     async def wait(self, seconds: float) -> None:
         """Return at the simulated end of a call of `seconds` that starts now."""
+        if self._stopped:
+            return
         loop = asyncio.get_running_loop()
         if self._loop is None or self._loop.is_closed():
             self._loop, self._threads = loop, _Threads()
@@ -123,8 +141,8 @@ class FrameUsd:
 
 
 @dataclass(frozen=True)
-class RuleStandIn:
-    """The rules in the place of a paid model.
+class StandIn:
+    """The scripted model in the place of a paid one.
 
     `call_seconds`: duration of any call; None: from its tokens.
     `questions`: the questions of the rows, by their text.
@@ -143,15 +161,15 @@ class RuleStandIn:
         return self.config.identity
 
     async def complete(self, request: Request) -> Reply:
-        """Return a reply of the rules with the tokens and price of the model. Raises BadRow for a
-        prompt without a rule.
-        """
-        text, paid_characters = await stand_in_reply(request, self.questions)
+        """Return a scripted reply with the tokens and price of the model."""
+        text = self._fill(request)
         estimate = self.config.estimate(request)
         self.frames.add(self.config, request)
         characters = sum(len(m.text) for m in request.messages)
         excess = characters / CHARACTERS_PER_TOKEN - characters / CHARS_PER_TOKEN
-        tokens_in, tokens_out = estimate.tokens_in - excess, paid_characters / CHARS_PER_TOKEN
+        tokens_in, tokens_out = estimate.tokens_in - excess, len(text) / CHARS_PER_TOKEN
+        if request.prompt in ("hear", "embed"):
+            tokens_out = 0.0  # Only chat models are paid for what they reply.
         usd = self.config.endpoint.price.usd(tokens_in, tokens_out)
         if not estimate.tokens_in:  # The model is paid by the minute.
             tokens_in, usd = 0.0, estimate.usd
@@ -164,19 +182,61 @@ class RuleStandIn:
             tokens_in=round(tokens_in), tokens_out=round(tokens_out), usd=usd,
         )  # fmt: skip
 
+    def _fill(self, request: Request) -> str:
+        if request.prompt == "hear":
+            segments = transcribe(len(request.messages[0].images[0]) / 32_000)
+            text = " ".join(each["text"] for each in segments)
+            return json.dumps(
+                {"language": "english", "text": text, "words": [], "segments": segments}
+            )
+        if request.prompt == "embed":
+            return _vectors(len(request.messages))
+        text = fill_reply(request, self.questions)
+        if request.prompt == "filters/repair":  # Its verifier is asked about the new wording.
+            old: Question = request.variables["question"]
+            new = json.loads(text)["questions"][0]
+            self.questions[new["question"]] = replace(
+                old, question=new["question"], answer=new.get("correct_answer", old.answer)
+            )
+        return text
+
+
+def transcribe(seconds: float) -> list[dict[str, Any]]:
+    """Return the segments of a made-up transcript, at the pace of speech."""
+    return [
+        {"start": SEGMENT_S * n, "end": SEGMENT_S * (n + 1), "text": text, "avg_logprob": -0.1}
+        for n, text in zip(range(max(1, int(seconds / SEGMENT_S))), itertools.cycle(SPOKEN))
+    ]
+
+
+def _vectors(count: int) -> str:
+    """Random vectors, encoded as `actors.embed.openai` does."""
+    import numpy as np
+
+    from actors.embed.openai import encode_vectors
+
+    rng = np.random.default_rng(0)
+    return encode_vectors(rng.normal(size=(count, 384)).astype(np.float32))
+
 
 @dataclass(frozen=True, kw_only=True)
-class RulesSession(LocalSession):
-    """A session of one process in which rules stand in for paid models.
+class ScriptedSession(LocalSession):
+    """A session of one process in which the scripted model stands in for paid models.
 
     `clock`: simulated time of their calls. `call_seconds`: duration of any call; None: from its
-    tokens. `questions`, `frames`: as of `RuleStandIn`.
+    tokens. `questions`, `frames`: as of `StandIn`. `counts_frames`: frames are not decoded, because
+    nobody looks at them.
     """
 
-    clock: SimulatedClock
+    clock: SimulatedClock = field(default_factory=SimulatedClock)
     call_seconds: float | None = None
     questions: dict[str, Question] = field(default_factory=dict[str, Question])
     frames: FrameUsd = field(default_factory=FrameUsd)
+    counts_frames: bool = False
+
+    def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
+        run = super().context(stage, hardware)
+        return replace(run, frames=CountedFrames) if self.counts_frames else run
 
     def connect_model(self, config: LlmConfig, stage: str) -> Llm:
         replay = config if isinstance(config, Replay) else None
@@ -185,7 +245,7 @@ class RulesSession(LocalSession):
         if model is config and not is_metered:
             return super().connect_model(config, stage)
         llm = (
-            RuleStandIn(model, self.clock, self.call_seconds, self.questions, self.frames)
+            StandIn(model, self.clock, self.call_seconds, self.questions, self.frames)
             if is_metered
             else model.open()
         )
@@ -194,71 +254,86 @@ class RulesSession(LocalSession):
         return Gateway(llm, self.store, self.coordinator, stage=stage)
 
 
-def open_rules_session(store: str, call_seconds: float | None) -> RulesSession:
+def open_scripted_session(store: str, call_seconds: float | None) -> ScriptedSession:
     """A session that calls no model and stores nothing."""
-    return RulesSession(
-        store=ReadOnlyStore(store),
-        coordinator=Coordinator(),
-        clock=SimulatedClock(),
-        call_seconds=call_seconds,
+    return ScriptedSession(
+        store=ReadOnlyStore(store), coordinator=Coordinator(), call_seconds=call_seconds
     )
 
 
-class RehearsalWorker:
-    """A worker process like those of the run, in which stages are rehearsed one after the other."""
-
-    def open(self, stage: Stage, store: Store, **settings: Any) -> None:
-        """Begin with a stage. `settings`: as of `Rehearsal`."""
-        self._rehearsal = Rehearsal(stage, store, **settings)
-
-    def play(self, row: pa.Table) -> tuple[pa.Table, TriedRow | None]:
-        return self._rehearsal.play(row)
-
-
 class Rehearsal:
-    """A stage with a coordinator of its own.
+    """A stage on rows, one after the other, with a coordinator of its own.
 
-    `made_up`: rules stand in for a model of this stage or of an earlier one, or its replies are to
-    be recorded, so nothing is stored.
-    `budget_usd`: budget of real calls; None: rules stand in for paid models.
+    `made_up`: the scripted model stands in for a model of this stage or of an earlier one, or its
+    replies are to be recorded, so nothing is stored.
+    `budget_usd`: budget of real calls; None: the scripted model stands in for paid models.
+    `clock`: simulated time of its calls.
+
+    Frames are decoded only where a model looks at them, or the store has replies to such frames.
     """
 
     def __init__(
         self, stage: Stage, store: Store, *, made_up: bool, budget_usd: float | None,
-        call_seconds: float | None,
+        call_seconds: float | None = None, clock: SimulatedClock | None = None,
     ) -> None:  # fmt: skip
-        self._stage, self._clock = stage, SimulatedClock()
-        self._coordinator = Coordinator(budget_usd)
-        self._questions, self._frames = dict[str, Question](), FrameUsd()
-        kept = ReadOnlyStore(store.root) if made_up else store
-        session = (
-            LocalSession(store=kept, coordinator=self._coordinator)
-            if budget_usd is not None
-            else RulesSession(
-                store=kept, coordinator=self._coordinator, clock=self._clock,
-                call_seconds=call_seconds, questions=self._questions, frames=self._frames,
-            )
-        )  # fmt: skip
-        self._worker = StageWorker(stage, session)
+        metered = all(isinstance(model, MeteredModel) for model in models_of(stage.part))
+        self._session = ScriptedSession(
+            store=ReadOnlyStore(store.root) if made_up else store,
+            coordinator=Coordinator(budget_usd),
+            clock=clock or SimulatedClock(),
+            call_seconds=call_seconds,
+            counts_frames=metered and not store.has(KIND),
+        )
+        asking = self._session
+        if budget_usd is not None:
+            asking = LocalSession(store=asking.store, coordinator=asking.coordinator)
+        self._stage, self._worker = stage, StageWorker(stage, asking)
 
     def play(self, row: pa.Table) -> tuple[pa.Table, TriedRow | None]:
         """The row after the stage, and the work that it took; None where the store had it."""
-        before, clock = self._coordinator.snapshot(), self._clock
+        session, name = self._session, self._stage.name
         if "questions" in row.column_names:
             for fields in row["questions"][0].as_py() or ():
                 question = schemas.load(Question, fields)
-                self._questions[question.question] = question
-        started, slept, frames = clock.now, clock.slept, replace(self._frames)
+                session.questions[question.question] = question
+        before, waited, slept = session.snapshot(), session.clock.now, session.clock.slept
+        frames = replace(session.frames)
         table = self._worker(row)
-        after, name = self._coordinator.snapshot(), self._stage.name
+        after = session.snapshot()
         if after.stage(name).computed == before.stage(name).computed:
             return table, None
         seconds = after.stage(name).seconds - before.stage(name).seconds
         return table, TriedRow(
-            work=max(0.0, seconds - (clock.slept - slept)),
-            waited=clock.now - started,
+            work=max(0.0, seconds - (session.clock.slept - slept)),
+            waited=session.clock.now - waited,
             took=seconds,
             prompts=costs(after.llm, before.llm),
-            usd_images=self._frames.images - frames.images,
-            usd_clips=self._frames.clips - frames.clips,
+            usd_images=session.frames.images - frames.images,
+            usd_clips=session.frames.clips - frames.clips,
         )
+
+
+def needs_worker(stage: Stage) -> bool:
+    """Whether this process may lack what a stage needs: an accelerator, or its own environment."""
+    hardware = stage.hardware
+    return bool(hardware.gpus or hardware.tpus or hardware.runtime_env)
+
+
+def open_rehearsal(
+    stage: Stage, store: Store, **settings: Any
+) -> Callable[[pa.Table], tuple[pa.Table, TriedRow | None]]:
+    """Return `Rehearsal.play` of a stage, in this process or in a worker like those of the run.
+    `settings`: as of `Rehearsal`.
+    """
+    if not needs_worker(stage):
+        return Rehearsal(stage, store, **settings).play
+    import ray
+
+    hardware = stage.hardware
+    worker: Any = ray.remote(Rehearsal).options(
+        num_cpus=hardware.cpus,
+        num_gpus=hardware.gpus,
+        resources={"TPU": hardware.tpus} if hardware.tpus else {},
+        runtime_env=dict(hardware.runtime_env) if hardware.runtime_env else None,
+    ).remote(stage, store, **settings)  # fmt: skip
+    return lambda row: ray.get(worker.play.remote(row))

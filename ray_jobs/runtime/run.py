@@ -62,6 +62,7 @@ from ray_jobs.runtime.cluster import (
     cores,
     hardware,
     lacking_workers,
+    local_cores,
     pools,
     preflight,
 )
@@ -71,7 +72,7 @@ from ray_jobs.runtime.first_price import first_price
 from ray_jobs.runtime.heartbeat import HEARTBEAT_S, show_step
 from ray_jobs.runtime.progress import Progress
 from ray_jobs.runtime.provenance import git_revision, prompt_hashes, versions
-from ray_jobs.runtime.rehearse import RulesSession, open_rules_session
+from ray_jobs.runtime.rehearse import ScriptedSession, open_scripted_session
 from ray_jobs.runtime.serve_judges import serve_judges
 from ray_jobs.runtime.stream import RowStream, Workers, block_size
 from ray_jobs.runtime.summary import SummaryParts, list_videos, summarise
@@ -170,8 +171,10 @@ class RunningJob:
         """
         if self.run.preview or self._all_found:
             return True
+        if self.run.rehearsal.dry_run:
+            return not dry_run.needs_ray(s for s in self._steps if isinstance(s, Stage))
         parts = [step.part if isinstance(step, Stage) else None for step in self._steps]
-        light = self._light and is_local(self.run.out) and not self.run.rehearsal.dry_run
+        light = self._light and is_local(self.run.out)
         return light and None not in parts and all(map(trials.asks_only_rules, parts))
 
     @cached_property
@@ -246,24 +249,24 @@ class RunningJob:
         )
 
     @cached_property
-    def _rules(self) -> RulesSession:
-        """The session in which rules stand in for `model`, in a dry run."""
-        return open_rules_session(self.run.store, self.run.rehearsal.dry_run_call_seconds)
+    def _scripted(self) -> ScriptedSession:
+        """The session in which the scripted model stands in for `model`, in a dry run."""
+        return open_scripted_session(self.run.store, self.run.rehearsal.dry_run_call_seconds)
 
     def model(self, llm: LlmConfig) -> Llm:
-        """A model that the job calls outside its stages. In a dry run rules stand in for it."""
+        """A model that the job calls outside its stages; in a dry run the scripted model."""
         rehearsal = self.run.rehearsal
         endpoints = self.run.try_endpoints and not rehearsal.dry_run
         trials.check_here(llm, self.run.budget_usd, endpoints=endpoints)
         if not rehearsal.dry_run:
             return self.session.context().llm(llm)
         self._asked.append(llm)
-        return self._rules.context().llm(llm)
+        return self._scripted.context().llm(llm)
 
     def print_call_estimate(self) -> int:
         """Print what the calls of `model` would cost, after a dry run without rows."""
-        prompts = costs(self._rules.coordinator.snapshot().llm, UsageTotals())
-        seconds = self._rules.clock.now
+        prompts = costs(self._scripted.coordinator.snapshot().llm, UsageTotals())
+        seconds = self._scripted.clock.now
         estimate = forecast.of_calls(self.recipe, prompts, seconds)
         forecast.show(estimate, describe_models(asked_endpoints(self._asked)))
         return 0
@@ -292,14 +295,13 @@ class RunningJob:
         """
         assert self._input is not None, "call read() before publish()"
         stages = [step.name if isinstance(step, Stage) else NAME for step in self._steps]
-        if not self.in_process:
+        if not self.in_process or self.run.rehearsal.dry_run:
             check_stages([step for step in self._steps if isinstance(step, Stage)])
         if self.run.preview:
             return self._preview([stage for p in self._prepare_workers() for stage in p])
         if self.run.rehearsal.dry_run:
-            # The other stages make few calls, some of them to models that cost ten times as much.
-            asking = [s.part for s in self._steps if isinstance(s, Stage) and s.name == "ask"]
-            if line := first_price(self.recipe, self._input, asking):
+            stages_only = [step for step in self._steps if isinstance(step, Stage)]
+            if line := first_price(self._input, stages_only):
                 print(line, flush=True)
             return self._forecast([[stage.name for stage in p] for p in self._prepare_workers()])
         self._stream_rows(stages)
@@ -382,8 +384,10 @@ class RunningJob:
 
     @property
     def _cores(self) -> float:
-        """CPU cores of the workers."""
-        return 1.0 if self.in_process else cores()
+        """CPU cores of the workers; of those that a run would have, in a dry run without Ray."""
+        if self.in_process:
+            return float(local_cores()) if self.run.rehearsal.dry_run else 1.0
+        return cores()
 
     def _preview(self, stages: Sequence[Stage]) -> int:
         """Print questions of one video (`ray_jobs.runtime.preview`)."""
@@ -408,10 +412,13 @@ class RunningJob:
         rehearsal, startup_s = self.run.rehearsal, time.monotonic() - self.started
         with show_step("dry run: probing the rows and looking up finished ones in the store"):
             size = block_size(self._input, self.run.rows_per_block)
-            rows = dry_run.probe_rows(self._steps, self._input, self.session, size)
+            workers = Workers(session=self.session, cores=self._cores, shared=())
+            rows = dry_run.probe_rows(self._steps, self._input, workers, size)
             remaining = dry_run.remaining_rows(self._steps, rows, self.session)
         rehearsed = dry_run.rehearse_rows(remaining, rows, self.session, rehearsal)
-        estimate = forecast.forecast(remaining, rehearsed, rehearsal, phases, startup_s)
+        estimate = forecast.forecast(
+            remaining, rehearsed, rehearsal, phases, startup_s, self._cores
+        )
         models = describe_models(asked_endpoints([stage.part for stage in remaining.stages]))
         forecast.show(estimate, models)
         forecast.keep(estimate, models, self.run.out, self.run.config)

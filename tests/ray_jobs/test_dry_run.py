@@ -27,7 +27,7 @@ def _ray() -> Iterator[None]:
 
 
 def letter(payload: Any) -> str:
-    """A model's reply: other letters than those of the rules, and half as long again."""
+    """A model's reply: other letters than those of the scripted model, and longer."""
     text = str(payload["messages"][-1]["content"])
     return f"By the options alone I would say this. ANSWER: {random.Random(text).choice('ABCDE')}"
 
@@ -78,7 +78,7 @@ def test_an_estimate_from_five_rows_is_close_to_the_run(
         "calls",
         "USD",
         "20 rows",
-        "rules stood in for gpt-6-luna at",
+        "a scripted model stood in for gpt-6-luna at",
     ):
         assert part in output
 
@@ -86,7 +86,7 @@ def test_an_estimate_from_five_rows_is_close_to_the_run(
     compared = runs.record["estimate"]
     assert compared["calls"]["actual"] == runs.server.counts["chat"] == 40
     for name in FIGURES:
-        if name != "tokens_out":  # Rules cannot know the length of replies.
+        if name != "tokens_out":  # The scripted model cannot know the length of replies.
             assert abs(compared[name]["off"]) < 0.2, (name, compared[name])
         assert compared[name]["low"] <= compared[name]["actual"] <= compared[name]["high"]
     assert not (runs.out / "estimate.json").exists()

@@ -6,7 +6,10 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 
+import numpy as np
+
 from mustsee.errors import BadRow
+from mustsee.media.frames import encode
 from mustsee.records import UNSEEN, Video
 from mustsee.verify.conditions.seen import Condition
 
@@ -48,3 +51,23 @@ class VideoFrames:
 
         frames = frames_at(self._video.uri, times)
         return [f.jpeg(see.longest, see.quality, crop=self._crop) for f in frames]
+
+
+class CountedFrames(VideoFrames):
+    """One frame in the place of each, or a grey one where the row has no video: for a dry run, in
+    which frames are counted and nobody looks at them.
+    """
+
+    _time: float | None = None  # of the frame, in seconds
+
+    async def jpegs(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
+        """Return a frame in `see`'s size for each of the `times`. Raises BadRow for a video that is
+        missing or cannot be decoded.
+        """
+        if not times:
+            return ()
+        if not self._video.uri:
+            grey = np.full((see.longest * 9 // 16, see.longest, 3), 128, np.uint8)
+            return (encode(grey, see.quality),) * len(times)
+        self._time = times[0] if self._time is None else self._time
+        return await super().jpegs((self._time,), see) * len(times)

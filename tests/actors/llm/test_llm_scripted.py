@@ -1,37 +1,32 @@
-"""The scripted model fills in every form that a paper's job and the filters ask for."""
+"""The scripted model fills in the form of every prompt."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from actors.llm.scripted import ScriptedModel, fill_reply, quote
 from mustsee.calls.llm import Message, Request
-from mustsee.papers import papers
-from mustsee.records import Line, Span
+from mustsee.records import Line, Question, Span
+from mustsee.replies.forms import Form
+from mustsee.verify.blind import ranking
+from mustsee.verify.guess_set import rankings
 from mustsee.verify.look_replies import CANNOT, look_form
 from tests.support.every_prompt import calls
 
 CALLS = calls()
-# In what is asked about facts a dry run makes replies up, and these are asked about facts alone.
-FACTS_ONLY = ("filters/match", "filters/worth", "filters/conditions")
-FOLDERS = (*papers(), "caption", "enrich", "filters")
-FILLED = [
-    name for name in sorted(CALLS) if name.split("/")[0] in FOLDERS and name not in FACTS_ONLY
-]
 LINES = (
     Line(start=3.0, end=5.0, text="Then Anna breaks three eggs into the bowl."),
     Line(start=9.0, end=12.0, text="The first pancake is black."),
 )
 
 
-@pytest.mark.parametrize("name", FILLED)
+@pytest.mark.parametrize("name", sorted(CALLS))
 def test_a_filled_form_can_be_read(name: str) -> None:
     call = CALLS[name]
-    if name == "filters/repair":  # of more than its own question, which would name its answer
-        call = replace(call, given={**call.given, "others": [line.text for line in LINES]})
     call.form.read(fill_reply(call.request()))
 
 
@@ -75,3 +70,33 @@ def test_a_verifier_finds_an_option_that_a_line_holds(
     look = look_form(3).read(fill_reply(request))
     assert look.choice == choice
     assert look.evidence == ((Span(3.0, 5.0),) if choice == 1 else ())
+
+
+def test_strong_readers_guess_many_known_questions_and_cannot_tell_some() -> None:
+    asked, known, right, open_looks = list[Any](), dict[str, Question](), 0, 0
+    for n in range(200):
+        text, options = f"What does she do at {n}?", ("runs", "sits", "sings", "reads", "sleeps")
+        asked.append({"question": text, "options": options})
+        known[text] = Question(
+            question_id=text, video_id="v", recipe="neptune", question=text, options=options,
+            question_type="Other", answer="sings", evidence=(Span(4.0, 6.0),),
+        )  # fmt: skip
+
+    def reply(prompt: str, form: Form[Any], **variables: Any) -> Any:
+        request = Request(
+            prompt=prompt, digest="", messages=(Message("user", "?"),), form=form.schema,
+            variables=variables,
+        )  # fmt: skip
+        return form.read(fill_reply(request, known))
+
+    for rank, _ in reply("filters/guess_set", rankings([5] * 200), asked=asked):
+        right += rank[0] == 2
+    alone = [reply("filters/blind", ranking(5), **one) for one in asked]
+    assert sum(rank[0] == 2 for rank in alone) == right
+    for one in asked:
+        looked = reply("filters/sight", look_form(5), **one, cuts=(), lines=())
+        assert looked.choice in (2, CANNOT)
+        open_looks += looked.choice == CANNOT
+        assert reply("filters/sight", look_form(5), **one, cuts=(Span(5, 9),)).choice == CANNOT
+    assert 0.4 < right / 200 < 0.7
+    assert 0.03 < open_looks / 200 < 0.15

@@ -1,34 +1,29 @@
-"""The first price of a run: from the lengths of its videos, within seconds."""
+"""The first price of a run: from the lengths of its videos, within seconds, and near the refined
+estimate of the same dry run.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from actors.calls.endpoint import Endpoint
-from actors.llm.openai import OpenAI
-from mustsee.run.first_price import COUNTED, count_work
+from actors.engine.stage import Stage
+from mustsee.errors import BadRow
 from ray_jobs.cli.launch import build, compose
-from ray_jobs.runtime.first_price import first_price, read_lengths, work_usd
+from ray_jobs.runtime.first_price import first_price, read_lengths, rehearse_lengths
 
 EXAMPLES = Path(__file__).parents[3] / "examples/videos"
 VIDEOS = pa.table({"video_id": ["a", "b"], "uri": [str(EXAMPLES / "birdhouse.mp4"), "/no/file"]})
+MODEL = ("llm=openai", "llm.model=gpt-6-luna")
 
 
-@pytest.mark.parametrize("job", COUNTED)
-def test_work_grows_with_the_length_and_adds_up(job: str) -> None:
-    one, two, none = (count_work(job, lengths) for lengths in ([238.0], [238.0, 238.0], []))
-    assert one is not None
-    assert two is not None
-    assert none is not None
-    assert one == COUNTED[job][238]
-    assert (two.calls, none.calls) == (2 * one.calls, 0)
-    works = [count_work(job, [seconds]) for seconds in (10.0, 65.0, 600.0, 3572.0, 7200.0)]
-    calls = [work.calls for work in works if work is not None]
-    assert calls == sorted(calls)
-    assert calls[-1] == pytest.approx(calls[-2] * 7200 / 3572), "beyond an hour in proportion"
+def stages(job: str, *overrides: str) -> list[Stage]:
+    made = build(compose(job, ["videos=v", "out=o", *overrides]))
+    return [Stage(name=name, part=getattr(made, name)) for name in ("ask", "vet")]
 
 
 def test_lengths_are_read_from_headers_or_columns() -> None:
@@ -37,22 +32,53 @@ def test_lengths_are_read_from_headers_or_columns() -> None:
     assert read_lengths(columns) == ([30.0], False)
 
 
-def test_the_price_counts_frames_by_the_rule_of_the_model() -> None:
-    work = COUNTED["make"][238]
-    prices = {"a-model": (1.0, 10.0)}
-    given = OpenAI(model="a-model", prices=prices, image_tokens=100)
-    expected = work.tokens_in + 100 * work.frames + 10 * work.tokens_out
-    assert work_usd(work, given) == pytest.approx(expected / 1e6)
-    free = Endpoint(model="x", base_url="http://127.0.0.1:9/v1", key_env=None)
-    assert work_usd(work, free) == 0
+def test_the_work_grows_with_the_length_and_follows_from_the_settings() -> None:
+    short, long = rehearse_lengths(stages("make", *MODEL), [60.0, 600.0])
+    assert 0 < short.calls < long.calls
+    assert 0 < short.usd < long.usd
+    fewer = stages(
+        "make", *MODEL, "ask.settings.moments.windows=4", "ask.settings.deep.questions=6"
+    )
+    (less,) = rehearse_lengths(fewer, [600.0])
+    assert less.calls < 0.5 * long.calls
 
 
-def test_the_line_names_calls_price_and_range_and_that_lengths_are_missing() -> None:
-    job = build(compose("make", ["videos=v", "out=o", "llm=openai", "llm.model=gpt-6-luna"]))
-    line = first_price("make", VIDEOS, [job.ask])  # type: ignore[attr-defined]
+@pytest.mark.parametrize("job", ["make", "neptune"])
+def test_the_line_names_calls_price_and_range_and_that_lengths_are_missing(job: str) -> None:
+    asking = stages(job, *MODEL)
+    line = first_price(VIDEOS, asking)
+    (cost,) = rehearse_lengths(asking, read_lengths(VIDEOS)[0])
     assert "2 videos alone (lengths of 1 of them)" in line
-    assert f"{round(2 * (count_work('make', [64.667]) or COUNTED['make'][65]).calls)} calls" in line
+    assert f" {round(2 * cost.calls)} calls of ask and vet for 2 min of video, " in line
     assert " USD [" in line
-    assert first_price("evaluate", VIDEOS, [job.ask]) == ""  # type: ignore[attr-defined]
-    rules = build(compose("make", ["videos=v", "out=o"]))
-    assert first_price("make", VIDEOS, [rules.ask]) == ""  # type: ignore[attr-defined]
+
+
+def test_jobs_that_ask_no_model_about_videos_have_no_first_price() -> None:
+    assert first_price(VIDEOS, stages("make")) == ""
+    assert first_price(VIDEOS, stages("make", *MODEL)[1:]) == ""
+    assert first_price(VIDEOS.slice(0, 0), stages("make", *MODEL)) == ""
+
+
+def test_a_made_up_video_that_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> str:
+        raise BadRow("no such prompt")
+
+    monkeypatch.setattr("ray_jobs.runtime.rehearse.fill_reply", fail)
+    line = first_price(VIDEOS, stages("neptune", *MODEL))
+    assert line.startswith("first price: not known, since a made-up video fails: ask: ")
+    assert "no such prompt" in line
+
+
+@pytest.mark.slow
+def test_the_first_price_is_near_the_refined_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [f"videos={EXAMPLES / 'birdhouse.mp4'}", f"out={tmp_path}", *MODEL, "dry_run=true"]
+    assert build(compose("make", given))() == 0
+    line = capsys.readouterr().out.splitlines()[0]
+    found = re.search(r": ([\d,]+) calls of .* video, ([\d.]+) USD", line)
+    assert found is not None, line
+    totals = json.loads((tmp_path / "estimate.json").read_text())["totals"]
+    for first, name in zip(found.groups(), ("calls", "usd"), strict=True):
+        refined = totals[name]["expected"]
+        assert 2 / 3 < float(first.replace(",", "")) / refined < 3 / 2, (name, line, refined)

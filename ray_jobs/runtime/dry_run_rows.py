@@ -16,7 +16,7 @@ class DryRun:
 
     `dry_run`: print what the run would take, and end.
     `dry_run_rows`: number of rows that the estimate is made from.
-    `dry_run_usd`: budget of model calls on these rows; 0: rules stand in for the models.
+    `dry_run_usd`: budget of model calls on these rows; 0: the scripted model stands in.
     `dry_run_call_seconds`: duration of one call; None: from its tokens.
     """
 

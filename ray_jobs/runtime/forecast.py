@@ -44,9 +44,9 @@ VALUES: dict[str, Callable[[TriedRow], float]] = {
     **{name: lambda t, name=name: getattr(t.cost, name) for name in FIGURES},
     "seconds": lambda t: t.work + t.waited,
 }
-# Factors by which a model's figures may differ from those of the rules (docs/costs.md); the spread
+# Factors by which a model's figures may differ from the scripted one's (docs/costs.md); the spread
 # over the rows comes on top. Filters stop at the first failure, so a verifier that passes what the
-# rules drop is sent far more frames.
+# scripted one drops is sent far more frames.
 PLAIN = {"calls": (0.8, 1.25), "tokens_in": (0.8, 1.25), "tokens_out": (0.5, 2.0),
          "usd": (0.7, 1.6), "seconds": (0.6, 1.8)}  # fmt: skip
 FILTERED = {"calls": (0.5, 3.0), "tokens_in": (0.3, 10.0), "tokens_out": (0.3, 3.0),
@@ -132,7 +132,7 @@ class _StageRows:
 
     @property
     def model_range(self) -> Mapping[str, tuple[float, float]]:
-        """By figure, the factors by which a model may differ from the rules that stood in."""
+        """By figure, the factors by which a model may differ from the scripted one."""
         if self._kept:
             return {}
         return FILTERED if any(p.startswith("filters/") for p in self.prompts) else PLAIN
@@ -291,7 +291,7 @@ def show(estimate: Forecast, models: AskedModels) -> None:
 
 def lines(estimate: Forecast) -> Iterator[str]:
     """The totals, the rows that they are estimated from, and what is not known."""
-    brackets = "90 % intervals" if estimate.asked else "the range if a model differs from the rules"
+    brackets = "90 % intervals" if estimate.asked else "the range if a model differs from the scripted one"
     yield (
         f"{estimate.rows} rows, {estimate.stored} already done. Estimated from {estimate.tried} of "
         f"{estimate.rows} rows; in brackets {brackets}."

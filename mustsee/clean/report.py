@@ -22,8 +22,8 @@ GAP_LIMIT = 0.2  # difference of forecast and bill from which the report warns
 @dataclass(frozen=True, kw_only=True)
 class CleanForecast:
     """What a run will cost and keep, from `sampled` of `rows` rows. Each figure is [expected, low,
-    high], a 90 % interval. `made_up`: a scripted model stood in for the models, so that `known` counts what
-    the learned guess knows alone.
+    high], a 90 % interval. `made_up`: a scripted model stood in for the models, so that `known`
+    counts what the learned guess knows alone.
     """
 
     rows: int

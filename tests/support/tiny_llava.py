@@ -5,6 +5,7 @@ template, and a PaliGemma, which has none.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,13 @@ TEMPLATE = (
 )
 
 
-def llava(folder: Path, *, seed: int = 0) -> Path:
-    """Write a LLaVA (SigLIP tower, Gemma 2 decoder) with its processor to `folder`."""
+def llava(
+    folder: Path, *, seed: int = 0, text: Mapping[str, Any] | None = None,
+    vision: Mapping[str, Any] | None = None,
+) -> Path:  # fmt: skip
+    """Write a LLaVA (SigLIP tower, Gemma 2 decoder) with its processor to `folder`. `text`,
+    `vision`: another shape of both.
+    """
     torch = pytest.importorskip("torch")
     from transformers import (
         Gemma2Config,
@@ -33,18 +39,19 @@ def llava(folder: Path, *, seed: int = 0) -> Path:
     )
 
     tokens = _with_image_token(folder)
-    text = Gemma2Config(
-        vocab_size=len(tokens), hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, head_dim=8, max_position_embeddings=256,
-        tie_word_embeddings=False,
-        pad_token_id=0, eos_token_id=1, bos_token_id=2,
-    )  # fmt: skip
-    vision = SiglipVisionConfig(
-        hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=2,
-        image_size=32, patch_size=8,
-    )  # fmt: skip
+    decoder: dict[str, Any] = {
+        "vocab_size": len(tokens), "hidden_size": 32, "intermediate_size": 48,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+        "max_position_embeddings": 256, **(text or {}),
+    }  # fmt: skip
+    tower: dict[str, Any] = {
+        "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "image_size": 32, "patch_size": 8, **(vision or {}),
+    }  # fmt: skip
     config = LlavaConfig(
-        vision_config=vision, text_config=text, vision_feature_layer=-1,
+        vision_config=SiglipVisionConfig(**tower), vision_feature_layer=-1,
+        text_config=Gemma2Config(**decoder, tie_word_embeddings=False, pad_token_id=0,
+                                 eos_token_id=1, bos_token_id=2),
         vision_feature_select_strategy="full",
         tie_word_embeddings=False,
         image_token_index=tokens.convert_tokens_to_ids("<image>"),
@@ -58,7 +65,8 @@ def llava(folder: Path, *, seed: int = 0) -> Path:
             torch.nn.init.normal_(parameter, std=0.25)
     model.save_pretrained(folder)
     LlavaProcessor(
-        image_processor=_image_processor(), tokenizer=tokens, patch_size=8,
+        image_processor=_image_processor(tower["image_size"], tower["patch_size"]),
+        tokenizer=tokens, patch_size=tower["patch_size"],
         vision_feature_select_strategy="full", chat_template=TEMPLATE,
     ).save_pretrained(folder)  # fmt: skip
     return folder
@@ -77,11 +85,11 @@ def paligemma_with_processor(folder: Path) -> Path:
     return folder
 
 
-def _image_processor() -> Any:
+def _image_processor(side: int = 32, patch: int = 8) -> Any:
     from transformers import SiglipImageProcessor
 
-    processor = SiglipImageProcessor(size={"height": 32, "width": 32})
-    processor.image_seq_length = 16
+    processor: Any = SiglipImageProcessor(size={"height": side, "width": side})
+    processor.image_seq_length = (side // patch) ** 2
     return processor
 
 

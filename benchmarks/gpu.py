@@ -84,7 +84,7 @@ class GpuBench:
         judge: Any = self.judge.engine
         if not hasattr(judge, "path"):
             raise UserError("what.judge: expected gem or gem_jax, which read a checkpoint")
-        lacks = missing(
+        lacks = find_missing(
             self.caption.check,
             lambda: self.looks.check(None),
             self.hear.check,
@@ -206,11 +206,11 @@ class GpuBench:
     def _server(
         self, name: str, server: OpenAI, seen: Any, seconds: float, requests: Sequence[Request]
     ) -> list[tuple[Cell, ...]]:
-        async def caption(recorder: Recorder, store: Store) -> None:
+        async def caption(recorder: RequestRecorder, store: Store) -> None:
             part = OpenAICaptioner(endpoint=server, agree=0)  # without second looks
             await open_part(part, server, recorder, store, Coordinator())(seen)
 
-        async def ask(recorder: Recorder, store: Store) -> None:
+        async def ask(recorder: RequestRecorder, store: Store) -> None:
             gateway = Gateway(recorder, store, Coordinator(), server)
             await asyncio.gather(*map(gateway.complete, requests))
 
@@ -320,7 +320,7 @@ class PlainJudge:
         return verdicts
 
 
-class Recorder:
+class RequestRecorder:
     """A chat that keeps the bodies of the requests that it completes, and their replies."""
 
     def __init__(self, chat: OpenAIChat) -> None:
@@ -345,12 +345,12 @@ class RecordedWork:
     """
 
     server: OpenAI
-    work: Callable[[Recorder, Store], Awaitable[None]]
+    work: Callable[[RequestRecorder, Store], Awaitable[None]]
     bodies: Sequence[Mapping[str, Any]] = ()
 
     def run(self) -> Texts:
         async def work(folder: str) -> Texts:
-            recorder = Recorder(self.server.open())
+            recorder = RequestRecorder(self.server.open())
             await self.work(recorder, Store(folder))
             self.bodies = recorder.bodies
             return [recorder.texts.get(i, "") for i in range(len(self.bodies))]
@@ -397,7 +397,7 @@ def device_name() -> str:
     return torch.cuda.get_device_name() if torch.cuda.is_available() else ""
 
 
-def missing(*checks: Call) -> list[str]:
+def find_missing(*checks: Call) -> list[str]:
     """What this machine lacks for the benchmark: packages, what the `checks` raise, and a GPU that
     is there but not seen. Nothing is loaded or fetched.
     """
@@ -445,7 +445,7 @@ def main(models: Sequence[str]) -> int:
     """Print what is missing here for these models and servers; 2 if anything is."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # torch needs memory, too
     checks = (partial(ask_models if m.startswith("http") else weights.find, m) for m in models)
-    lacks = missing(partial(need, "deploy/verify_gpu.sh", "mustsee[offline]", "jax"), *checks)
+    lacks = find_missing(partial(need, "deploy/verify_gpu.sh", "mustsee[offline]", "jax"), *checks)
     if not lacks and (models or gpu_is_here()):
         import jax
 

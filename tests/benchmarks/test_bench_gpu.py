@@ -65,7 +65,7 @@ def test_what_is_missing_is_named_before_any_work(capsys: pytest.CaptureFixture[
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faster_whisper", None)
-    (lack,) = gpu.missing()
+    (lack,) = gpu.find_missing()
     assert "faster_whisper" in lack
     assert "mustsee[offline]" in lack
 
@@ -89,7 +89,7 @@ def test_a_gpu_that_a_library_does_not_see_is_named(
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho GPU 0\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert [lack.partition(":")[0] for lack in gpu.missing()] == [
+    assert [lack.partition(":")[0] for lack in gpu.find_missing()] == [
         "there is a GPU, but not for torch",
         "there is a GPU, but not for ctranslate2",
     ]

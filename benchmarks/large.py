@@ -3,7 +3,7 @@ the driver's memory.
 
 Every row gets the shots and lines of an hour's video (20 kB), two calls and four questions. Each
 size is a process of its own, run twice; the second run finds everything in the store. Further runs
-are killed, or have their store and output on an S3 that fails.
+are killed, have their store and output on an S3 that fails, or filter and export their questions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -28,18 +28,24 @@ import pyarrow as pa
 
 from actors.engine.hardware import Hardware
 from actors.part import Opened, RunContext
+from actors.stages.vet import Vet
 from benchmarks.figures import BenchTable, Cell
 from benchmarks.harness import run_json_child
 from loopback import s3
 from mustsee.calls.llm import Llm, Message, Reply, Request
 from mustsee.errors import MustseeError
 from mustsee.records import Line, Question, Span, Video
+from mustsee.verify.giveaways import Giveaways
+from ray_jobs.cli.launch import build, compose
 from ray_jobs.runtime.cluster import Cluster
 from ray_jobs.runtime.heartbeat import show_step
 from ray_jobs.runtime.run import JobSettings
 
 CALLS, QUESTIONS = 2, 4
+VETTED_QUESTIONS = 40  # questions of a row, where they are filtered and exported
 START = "from benchmarks.large import main; main()"
+EXPORT = "from benchmarks.large import export; export()"
+VETTED = "vetted"  # argument of a run whose questions go through filters, too
 WARM_ROWS = 64  # rows of the run whose cost counts as start-up and is subtracted
 BLOCK_ROWS = 16  # fixed, because smaller blocks would make the rows of a short run cost more
 
@@ -89,6 +95,7 @@ class AskOneWord:
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("questions",)
     llm: Echo = Echo()
+    questions: int = QUESTIONS
 
     def open(self, run: RunContext) -> Opened:
         llm = run.llm(self.llm)
@@ -105,7 +112,7 @@ class AskOneWord:
                     options=(*replies, *map(str, range(3))), answer_index=0, answer=replies[0],
                     evidence=(Span(0.0, 18.0),),
                 )
-                for i in range(QUESTIONS)
+                for i in range(self.questions)
             )  # fmt: skip
             return dataclasses.replace(row, questions=questions)
 
@@ -121,6 +128,8 @@ class LargeBench:
     """Run a job for each number of `rows`, with `shots` shots and lines in each row. `killed`: rows
     of one more job, which is killed when a share `done` of them is finished, and started again.
     `failing`: rows of one more job, on an S3 that fails a share `fails` of the requests. 0: none.
+    `questions`: numbers of questions of further jobs, `runs` each, which go through the filters
+    that need no model, and are exported in each of `layouts`; a row has forty.
     """
 
     rows: Sequence[int] = (1000, 3000, 10_000)
@@ -129,6 +138,9 @@ class LargeBench:
     done: float = 0.2
     failing: int = 0
     fails: float = 0.05
+    questions: Sequence[int] = ()
+    layouts: Sequence[str] = ("hf", "lmms_eval")
+    runs: int = 1
 
     def __call__(self) -> BenchTable:
         with tempfile.TemporaryDirectory(prefix="mustsee-") as root:
@@ -139,15 +151,19 @@ class LargeBench:
                     run = self._measure(rows, f"{root}/{rows}", which)
                     each = 1000 / (rows - WARM_ROWS)
                     beyond = [(run[k] - base[k]) * each for k in ("cpu", "driver", "wall")]
-                    memory = (run["own"], run["memory"])
+                    memory = (run["own"], run["used"], run["memory"])
                     table.append((rows, which, *beyond, *memory, run["first"]))
+            if self.questions:
+                base = self._measure(WARM_ROWS, f"{root}/v", "to warm up", f"{root}/vs", VETTED)
+                for count in [n for n in self.questions for _ in range(self.runs)]:
+                    table += self._vet_and_export(count, f"{root}/vetted-{len(table)}", base)
             notes = [self._resume(f"{root}/killed")] if self.killed else []
             notes += [self._compare_on_s3(root)] if self.failing else []
         return BenchTable(
             title=f"a whole job over many rows of {self.shots} shots and lines",
             columns=(
                 "rows", "run", "CPU ms a row", "of it the driver", "wall ms", "driver's own MB",
-                "with mapped pages", "first s",
+                "at the end", "with mapped pages", "first s",
             ),
             rows=tuple(table),
             notes=(
@@ -159,11 +175,45 @@ class LargeBench:
             ),
         )  # fmt: skip
 
+    def _vet_and_export(
+        self, count: int, out: str, base: Mapping[str, Any]
+    ) -> Iterator[tuple[Cell, ...]]:
+        """Yield the figures of a job with filters, then of each export, per question."""
+        rows = count // VETTED_QUESTIONS
+        each = 1000 / (count - VETTED_QUESTIONS * WARM_ROWS)
+        run = self._measure(rows, out, "vetted", f"{out}/store", VETTED)
+        beyond = [(run[k] - base[k]) * each for k in ("cpu", "driver", "wall")]
+        yield (
+            count,
+            "questions made, vetted",
+            *beyond,
+            run["own"],
+            run["used"],
+            run["memory"],
+            run["first"],
+        )
+        each = 1000 / count
+        for layout in self.layouts:
+            with show_step(f"{count:,} questions as {layout}"):
+                arguments = [f"questions={out}", f"layout={layout}", f"out={out}-{layout}",
+                             "subset=all"]  # fmt: skip
+                used = run_json_child(EXPORT, arguments, f"the export as {layout}")
+            cpu = used["cpu"] * each
+            yield (
+                count, f"questions as {layout}", cpu, cpu, used["wall"] * each, used["own"],
+                used["used"], used["memory"], None,
+            )  # fmt: skip
+
     def _measure(
-        self, rows: int, out: str, which: str = "to warm up", store: str | None = None
+        self,
+        rows: int,
+        out: str,
+        which: str = "to warm up",
+        store: str | None = None,
+        *flags: str,
     ) -> dict[str, Any]:
         with show_step(f"{rows:,} rows, {which}"):
-            arguments = [str(rows), out, str(self.shots), *filter(None, [store])]
+            arguments = [str(rows), out, str(self.shots), *filter(None, [store]), *flags]
             started = time.time()
             run = run_json_child(START, arguments, f"a run over {rows} rows")
         return {**run, "first": run["first"] and run["first"] - started}
@@ -246,37 +296,63 @@ def _first(store: Path, since: float) -> float | None:
     return min((time for time in times if time >= since), default=None)
 
 
+@dataclass
+class UsageMeter:
+    """The peak of this process's unshared memory while it is open, and what it used then."""
+
+    own: float = 0.0
+
+    def __enter__(self) -> UsageMeter:
+        self._started, self._ended = time.time(), threading.Event()
+        self._cpu = time.process_time()
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.2):
+            self.own = max(self.own, _own())
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        self.measures = {
+            "driver": time.process_time() - self._cpu,
+            "wall": time.time() - self._started,
+            "own": self.own,
+            "used": _own(),
+            "memory": used.ru_maxrss / 1000,
+        }
+
+
 def main() -> None:
-    """Run one job with the rows, the folders and the shots of the command line; print CPU and wall
-    seconds and MB as JSON.
+    """Run one job with the rows, the folders and the shots of the command line, and filters if it
+    says so; print CPU and wall seconds and MB as JSON.
     """
     rows, out, shots = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     store = sys.argv[4] if len(sys.argv) > 4 else f"{out}/store"
-    started, ended, own = time.time(), threading.Event(), [0.0]
+    stages: dict[str, Any] = {"look": FakeLook(shots=shots), "ask": AskOneWord()}
+    if VETTED in sys.argv[5:]:
+        stages["ask"] = AskOneWord(questions=VETTED_QUESTIONS)
+        stages["vet"] = Vet(filters={"giveaways": Giveaways()})
+    started = time.time()
+    with UsageMeter() as meter:
+        hardware = {name: Hardware(cpus=0.1, concurrency=32) for name in stages}
+        cluster = Cluster(stages={**hardware, "look": Hardware(cpus=0.5)})
+        run = JobSettings(out=out, store=store, cluster=cluster, rows_per_block=BLOCK_ROWS)
+        with run.open("large") as running:
+            names = [f"v{i:07d}" for i in range(rows)]
+            running.read(pa.table({"video_id": names, "uri": ["x"] * rows}))
+            for name, part in stages.items():
+                running.stage(name, part)
+            running.publish({"none": lambda questions, folder, videos: None})
+            cpu = _cpu()
+    first = _first(Path(store), started)
+    print(json.dumps({**meter.measures, "cpu": cpu, "first": first}))
 
-    def watch() -> None:
-        while not ended.wait(0.2):
-            own[0] = max(own[0], _own())
 
-    threading.Thread(target=watch, daemon=True).start()
-    hardware = {"look": Hardware(cpus=0.5), "ask": Hardware(cpus=0.1, concurrency=32)}
-    cluster = Cluster(stages=hardware)
-    run = JobSettings(out=out, store=store, cluster=cluster, rows_per_block=BLOCK_ROWS)
-    with run.open("large") as running:
-        names = [f"v{i:07d}" for i in range(rows)]
-        running.read(pa.table({"video_id": names, "uri": ["x"] * rows}))
-        running.stage("look", FakeLook(shots=shots))
-        running.stage("ask", AskOneWord())
-        running.publish({"none": lambda questions, folder, videos: None})
-        cpu = _cpu()
-    ended.set()
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    measures = {
-        "cpu": cpu,
-        "driver": used.ru_utime + used.ru_stime,
-        "wall": time.time() - started,
-        "own": own[0],
-        "memory": used.ru_maxrss / 1000,
-        "first": _first(Path(store), started),
-    }
-    print(json.dumps(measures))
+def export() -> None:
+    """Export as the command line's overrides say; print CPU and wall seconds and MB as JSON."""
+    job = build(compose("export", sys.argv[1:]))
+    with UsageMeter() as meter:
+        job()
+    print(json.dumps({**meter.measures, "cpu": meter.measures["driver"]}))

@@ -21,6 +21,7 @@ OURS = {
     "actors",
     "serve",
     "ray_jobs",
+    "deploy",
     "loopback",
     "benchmarks",
     "tests",
@@ -185,6 +186,7 @@ def test_imports_and_declared_dependencies_agree() -> None:
         "ray_jobs",
         "loopback",
         "benchmarks",
+        "deploy",
         "tests",
         "examples",
     )

@@ -260,7 +260,7 @@ def readings_form(
     cells = {
         "question": {
             "fault": f"one of {', '.join((*FAULTS, NO_FAULT))}",
-            "wrong": "what is wrong; empty if the fault is none",
+            "what_is_wrong": "in a sentence or two; empty if the fault is none",
         },
         "mended": {"question": "the question of this number as it should read"},
         **ANSWER_CELLS,
@@ -284,7 +284,7 @@ def readings_form(
             if not (fault := read_fault(row)):
                 readings.append(Reading(draft))
                 continue
-            remark = f"{fault}: {row['wrong']}".rstrip(": ")
+            remark = f"{fault}: {row['what_is_wrong']}".rstrip(": ")
             better = mended.pop(number, None)
             readings.append(
                 Reading(

@@ -76,7 +76,9 @@ def find_files(names: set[str], videos: str | None) -> dict[str, str]:
     stems = {name: video_stem(name) for name in names - files.keys()}
     if not stems or videos is None:
         return files
-    located = {v.video_id: v.uri for v in locate_videos((), videos, sorted({*stems.values()}))}
+    wanted = {stem: name for name, stem in stems.items()}
+    found, _ = locate_videos((), videos, sorted(wanted), wanted)
+    located = {v.video_id: v.uri for v in found}
     return files | {name: located[stem] for name, stem in stems.items() if located[stem]}
 
 
@@ -91,9 +93,9 @@ def read_questions(path: str, videos: str | None) -> list[Shown]:
     """
     source = mustsee.read(path)
     asked = [q for q in source.questions if q.drop is None]
-    located = {
-        v.video_id: v for v in locate_videos(source.videos, videos, {q.video_id for q in asked})
-    }
+    wanted = {q.video_id for q in asked}
+    found, _ = locate_videos(source.videos, videos, wanted, source.video_paths)
+    located = {v.video_id: v for v in found}
 
     def show(question: Question) -> Shown:
         video = located[question.video_id]

@@ -214,7 +214,10 @@ class Sender:
                 )
 
     async def _reconnect(self) -> None:
-        address = await self._address()
+        try:
+            address = await self._address()
+        except ConnectionError:
+            return
         if self._pipe is not None:
             self._pipe.send(CoordinatorRestarted(address))
 

@@ -77,6 +77,10 @@ class Session:
             self.coordinator.count.remote(name, n)
 
         async def liveness_address() -> tuple[str, int]:
+            import ray
+
+            if not ray.is_initialized():  # a call would start another Ray
+                raise ConnectionError("the job's Ray has ended, and its coordinator with it")
             return await asyncio.to_thread(
                 lambda: call_coordinator(self.coordinator.liveness_address.remote())
             )

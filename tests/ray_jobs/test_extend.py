@@ -19,7 +19,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = (
-    "mustsee", "actors", "serve", "ray_jobs", "loopback", "benchmarks", "deploy", "conf", "prompts", "tests",
+    "mustsee", "actors", "serve", "ray_jobs", "loopback", "benchmarks", "deploy", "conf",
+    "prompts", "tests",
 )  # fmt: skip
 STEP = re.compile(
     r"(?P<how>Create|Add to|In) `(?P<path>[^`]+)`"

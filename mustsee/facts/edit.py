@@ -159,7 +159,7 @@ async def edit_questions(
             mended[n] = tuple(r.mended for r in readings if r.mended and not is_last)
             passed[n] += tuple(draft for r in readings if (draft := r.publish(is_last)))
             returned[n] = tuple(r.draft for r in readings if r.is_past_mending(is_last))
-        tally.add(MENDED, sum(map(len, mended.values())))
+        tally.add(MENDED, sum(r.mended is not None for rs in read for r in rs or ()))
         if is_last:
             rejected += [draft for drafts in returned.values() for draft in drafts]
             break
@@ -281,11 +281,13 @@ def readings_form(
         readings: list[Reading] = []
         numbered = numbered_rows(rows["question"], len(drafts), "question")
         for number, (draft, row) in enumerate(zip(drafts, numbered, strict=True), 1):
+            better = mended.pop(number, None)
             if not (fault := read_fault(row)):
+                if better is not None:
+                    raise Unparsed(f"question {number} has no fault, but is mended")
                 readings.append(Reading(draft))
                 continue
             remark = f"{fault}: {row['what_is_wrong']}".rstrip(": ")
-            better = mended.pop(number, None)
             readings.append(
                 Reading(
                     replace(draft, remark=remark),
@@ -293,6 +295,8 @@ def readings_form(
                     better and read_draft(better, draft.skill, rows, statements, rules),
                 )
             )
+        if mended:
+            raise Unparsed(f"MENDED {min(mended)} belongs to no question of this number")
         return tuple(readings)
 
     optional = ("mended", *ANSWER_CELLS)

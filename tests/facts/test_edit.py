@@ -185,7 +185,7 @@ def test_the_last_mending_ends_a_slight_fault_only(fault: str, is_asked: bool) -
     assert questions[1].question == "What becomes of the half that was hidden?"
     assert questions[1].drop == (None if is_asked else f"editor: {fault}: so")
     assert len(model.of("facts/edit")) == 3
-    assert counts[REJECTED] == (0 if is_asked else 1)
+    assert (counts[MENDED], counts[REJECTED]) == (3, 0 if is_asked else 1)
 
 
 CLAIMS = tuple(Statement(text=f"Claim {n}.", facts=(f"c{n}",), spans=()) for n in range(2))
@@ -233,6 +233,8 @@ def test_a_mended_question_keeps_its_skill() -> None:
         "QUESTION 1: none\nQUESTION 2: open | so\n" + MENDING.format(n=2).replace("C2", "C9"),
         "QUESTION 1: none\nQUESTION 2: open | so\nMENDED 2: Why is it so?\nPOINT 2: 3 | C1",
         "QUESTION 1: none\nQUESTION 2: open | so\nPOINT 2: 3 | C1",
+        f"QUESTION 1: none\n{MENDING.format(n=1)}\nQUESTION 2: none",
+        f"QUESTION 1: none\nQUESTION 2: none\n{MENDING.format(n=3)}",
     ],
 )
 def test_a_reply_that_breaks_the_form_is_refused(reply: str) -> None:

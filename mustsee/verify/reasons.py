@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from mustsee.records import Question, Verdict
 from mustsee.verify.guess_counts import SEES
+from mustsee.verify.match import RIGHT_IN_SET
 from mustsee.verify.meanings import FILTERS
 from mustsee.verify.repair import SOLVED, explanations, mark_reason
 
@@ -38,10 +39,10 @@ def _failure_reason(question: Question, name: str) -> str:
         reason = FILTERS.get(name, "it does not pass")
         share = question.metrics.get(LEARNED) if name == LEARNED else None
         return reason if share is None else f"{reason}, which is {share:.0%} sure of it"
-    if any("in its set right" in verdict.detail for verdict in about):  # of `verify.match`
+    if f"{name}{RIGHT_IN_SET}" in question.metrics:
         return f"{FILTERS.get(name, name)}: {about[-1].detail}"
     reason = mark_reason(about)
-    if name in SEES and reason.startswith("right in "):
+    if name in SEES and any(verdict.correct is not None for verdict in about):
         reason = f"answered right {SEES[name]}, {reason.removeprefix('right ')}"
     solved = question.faults.get(name, "") in SOLVED
     replies = explanations(about, solved=solved, options=question.options)

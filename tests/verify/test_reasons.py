@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 from mustsee.records import Question, Repair, Verdict, passed_metric, unverified_metric
+from mustsee.verify.match import RIGHT_IN_SET
 from mustsee.verify.reasons import NO_REPLY, failure_reasons, undecided_reasons
 
 ASKED = Question(
@@ -45,6 +46,7 @@ def test_filters_without_a_model_say_what_they_found() -> None:
     assert failure_reasons(form) == {"giveaways": "by far the longest"}
     matched = failed("match", by("match", correct=True, reply="a hat",
                                  detail="3 of 4 in its set right"))  # fmt: skip
+    matched = replace(matched, metrics={**matched.metrics, f"match{RIGHT_IN_SET}": 3.0})
     assert failure_reasons(matched)["match"].endswith(
         "matched to the questions without the video: 3 of 4 in its set right"
     )

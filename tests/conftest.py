@@ -28,7 +28,7 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 # Ray's workers run at niceness 15: beside the tests' own processes they would get little of a core.
 os.environ.setdefault("RAY_worker_niceness", "0")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# A thread of Ray Data that outlives its test must not start a Ray of its own for the next one.
+# What outlives its test must not start a Ray for the next one.
 os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
 gc.disable()  # until all is collected: what is imported stays
 

@@ -216,7 +216,7 @@ class Sender:
     async def _reconnect(self) -> None:
         try:
             address = await self._address()
-        except ConnectionError:
+        except ConnectionError:  # the job has ended, so that nobody waits for replies
             return
         if self._pipe is not None:
             self._pipe.send(CoordinatorRestarted(address))

@@ -27,6 +27,7 @@ from actors.calls.sender import (
     SenderStart,
 )
 from actors.calls.sending import MAX_GATHER_S, SenderProcess, gather_seconds
+from actors.engine.session import Session
 from mustsee.calls.llm import Message, Reply, Request
 from mustsee.calls.quota import Quota
 from mustsee.errors import DiskFull, MustseeError
@@ -255,3 +256,21 @@ def test_limits_reported_by_an_endpoint_arrive_with_the_end_of_a_call(
             return worker.ended[0]
 
     assert asyncio.run(work()).quotas == {"tokens": Quota(200_000, 7, 60.0)}
+
+
+def test_a_job_that_has_ended_is_asked_for_no_coordinator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call to one would start another Ray."""
+    addresses: list[Any] = []
+    monkeypatch.setattr(sender, "Sender", lambda store, address: addresses.append(address))
+    Session(store=Store(str(tmp_path)), coordinator=object()).context()
+    with pytest.raises(ConnectionError, match="has ended"):
+        asyncio.run(addresses[0]())
+
+
+def test_a_sender_that_lost_the_coordinator_of_an_ended_job_is_left_alone() -> None:
+    async def has_ended() -> tuple[str, int]:
+        raise ConnectionError("the job's Ray has ended")
+
+    asyncio.run(Sender("store", has_ended)._reconnect())

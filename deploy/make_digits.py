@@ -19,9 +19,9 @@ import numpy as np
 from mustsee.server_probe.sound import DIGITS_FILE, RATE, SLOT_S
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-VOICE = "slt"  # of flite, CMU; free for any use
+VOICE = "slt"  # a voice of flite (CMU), free for any use
 BITS_PER_SECOND = 32_000
-PEAK = 0.8  # of full scale
+PEAK = 0.8  # loudest sample, as a share of full scale
 
 
 def speak(word: str) -> np.ndarray:

@@ -1,5 +1,6 @@
-"""Lists files, local or in an object store. A name that is not UTF-8 has lone surrogates, as
-`os.fsdecode` returns it; `is_text` detects them.
+"""Lists files, local or in an object store, and writes one whole.
+
+A name that is not UTF-8 has lone surrogates, as `os.fsdecode` returns it; `is_text` detects them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyarrow import fs
 
@@ -171,3 +173,10 @@ def _walk(top: str, *, whole: bool) -> Iterator[tuple[str, bool]]:
                 target.append((entry.path, entry.inode() if entry.is_symlink() else link))
             elif entry.is_file() and not entry.name.startswith("."):
                 yield entry.path, bool(link) or entry.is_symlink()
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a local file that appears whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_bytes(content)
+    unfinished.replace(path)

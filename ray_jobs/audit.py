@@ -30,7 +30,7 @@ from mustsee.audit import page, repeats, show, versions
 from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, unusable_reason
 from mustsee.audit.clean import write_clean
 from mustsee.audit.doubts import proposals
-from mustsee.audit.fingerprints import looks
+from mustsee.audit.fingerprints import fingerprint
 from mustsee.audit.guessers import askable_questions
 from mustsee.audit.predictions import PredictedVotes, read_predicted_votes
 from mustsee.errors import UserError
@@ -241,7 +241,7 @@ class AuditJob:
         """The videos that a benchmark also has, by id, and by content and looks if it has files."""
         folders = dict(zip(self.benchmarks, self.benchmark_videos, strict=False))
         mine = {v.uri: seen for v in videos if folders and v.uri
-                if (seen := looks(v.uri)) is not None}  # fmt: skip
+                if (seen := fingerprint(v.uri)) is not None}  # fmt: skip
         shared: list[repeats.SharedVideo] = []
         for name, reading in others.items():
             benchmark = list(reading.videos)
@@ -249,7 +249,9 @@ class AuditJob:
             if name in folders:
                 files = read_videos(folders[name]).select(["video_id", "uri"]).to_pylist()
                 benchmark += [Video(**row, digest=content_digest(row["uri"])) for row in files]
-                theirs = {r["uri"]: seen for r in files if (seen := looks(r["uri"])) is not None}
+                theirs = {
+                    r["uri"]: seen for r in files if (seen := fingerprint(r["uri"])) is not None
+                }
             shared += repeats.shared_videos(videos, benchmark, name, {**theirs, **mine})
         return shared
 

@@ -36,8 +36,9 @@ from mustsee.clean.learned import LearnedGuesser
 from mustsee.clean.report import CleanForecast, extrapolate
 from mustsee.clean.rule import FAILED, BlindRule, ReaderScores
 from mustsee.clean.table_parts import TablePart, join_pieces, plan_parts, read_part, table_files
-from mustsee.clean.work import CHAT, DROPPED, KEPT, ROWS, CleanWork, write_whole
+from mustsee.clean.work import CHAT, DROPPED, KEPT, ROWS, CleanWork
 from mustsee.errors import UserError
+from mustsee.folders import write_whole
 from mustsee.judge.judge import JudgeConfig
 from mustsee.run import outputs
 from mustsee.store import Store, digest, identity, is_local

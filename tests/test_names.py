@@ -12,8 +12,8 @@ from pathlib import Path
 from ray_jobs.cli.compose import CONF
 
 ROOT = CONF.parent
-FILES = [file for room in ("mustsee", "actors", "ray_jobs", "serve", "loopback", "benchmarks")
-         for file in sorted((ROOT / room).rglob("*.py"))]  # fmt: skip
+ROOMS = ("mustsee", "actors", "ray_jobs", "serve", "loopback", "benchmarks", "deploy")
+FILES = [file for room in ROOMS for file in sorted((ROOT / room).rglob("*.py"))]  # fmt: skip
 
 PARTICIPLE = re.compile(
     "[a-z]*[^e]ed|[a-z]{2,}ing|[a-z]+(?:tten|oken|ought)|chosen|done|drawn|fallen|found|given|gone|"

@@ -30,9 +30,10 @@ from mustsee.clean.columns import TrainingRow
 from mustsee.clean.grade import grade_by_rules
 from mustsee.clean.rule import FAILED, RIGHT, WRONG
 from mustsee.clean.table_parts import TablePart
-from mustsee.clean.work import CleanWork, as_question, write_whole
+from mustsee.clean.work import CleanWork, as_question
 from mustsee.errors import MustseeError, Transient
 from mustsee.evaluate.answers import answers
+from mustsee.folders import write_whole
 from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.records import Video
 

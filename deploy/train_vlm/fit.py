@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from deploy.train_vlm.files import write_json
 from deploy.train_vlm.memory import GB, estimate_memory, free_memory
-from deploy.train_vlm.rows import Reader, Shown, join_answer
+from deploy.train_vlm.rows import RowReader, Shown, join_answer
 from deploy.train_vlm.settings import TrainSettings
 from mustsee.errors import BadRow, Transient, UserError
+from mustsee.folders import write_whole
 
 WARM_UP = 0.03  # share of the steps over which the step size grows
 MAX_NORM = 1.0  # greatest norm of the gradient of a step
@@ -73,10 +73,10 @@ def linear_names(model: Any) -> list[str]:
     ]
 
 
-class Training:
+class AdapterFit:
     """A model with adapters, and the state of their fit."""
 
-    def __init__(self, model: Any, reader: Reader, settings: TrainSettings, device: str) -> None:
+    def __init__(self, model: Any, reader: RowReader, settings: TrainSettings, device: str) -> None:
         import torch
         from peft import LoraConfig, get_peft_model
 
@@ -227,7 +227,7 @@ class Training:
 
         joined, answer = join_answer(inputs)
         kept = {"logits_to_keep": len(answer) + 1} if self._counts_scores else {}
-        given = placed(joined, self.model, self._device)
+        given = move_inputs(joined, self.model, self._device)
         scores = self.model(**given, **kept, use_cache=False).logits
         scores = scores[0, -len(answer) - 1 : -1].float()
         return torch.nn.functional.cross_entropy(scores, answer.to(self._device))
@@ -247,7 +247,8 @@ class Training:
         unfinished = self._checkpoint.with_suffix(".unfinished")
         torch.save(state, unfinished)
         unfinished.replace(self._checkpoint)
-        write_json(self.folder / "train.json", asdict(self.record))
+        content = json.dumps(asdict(self.record), indent=1, ensure_ascii=False) + "\n"
+        write_whole(self.folder / "train.json", content.encode())
 
     def _resume(self) -> None:
         """Go on with the checkpoint, if there is one. Raises UserError for one of other settings or
@@ -278,7 +279,7 @@ class Training:
         self.record = TrainRecord(**{**kept, **current})
 
 
-def placed(inputs: Mapping[str, Any], model: Any, device: str) -> dict[str, Any]:
+def move_inputs(inputs: Mapping[str, Any], model: Any, device: str) -> dict[str, Any]:
     """Return tensors on a device, those of images in the model's type."""
     dtype = model.dtype
     return {

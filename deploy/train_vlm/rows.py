@@ -130,7 +130,7 @@ def row_frames(row: Shown, count: int, longest: int) -> list[Any]:
     return [Image.fromarray(np.ascontiguousarray(f.image(longest)[:, :, ::-1])) for f in frames]
 
 
-class Reader:
+class RowReader:
     """Turns rows into tensors. `inputs` end where the answer begins."""
 
     def __init__(self, processor: Any, settings: TrainSettings) -> None:

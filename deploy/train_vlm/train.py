@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from actors import checkpoint
-from deploy.train_vlm.files import write_json, write_whole
-from deploy.train_vlm.fit import Training, placed, recompute_activations
-from deploy.train_vlm.rows import Reader, Shown, read_questions, read_rows, refuse_shared
+from deploy.train_vlm.fit import AdapterFit, move_inputs, recompute_activations
+from deploy.train_vlm.rows import RowReader, Shown, read_questions, read_rows, refuse_shared
 from deploy.train_vlm.settings import TrainSettings, read_settings
 from mustsee.errors import BadRow, MustseeError, Transient, UserError, need
+from mustsee.folders import write_whole
 
 
 def run(settings: TrainSettings) -> None:
@@ -55,9 +55,9 @@ def run(settings: TrainSettings) -> None:
         reader="AutoProcessor", dtype=dtype, device="cpu",
     )  # fmt: skip
     model.generation_config.update(temperature=None, top_p=None, top_k=None)
-    reader = Reader(processor, settings)
+    reader = RowReader(processor, settings)
     if settings.data:
-        training = Training(model, reader, settings, device)
+        training = AdapterFit(model, reader, settings, device)
         training.record.rows, training.record.rows_without_video = len(rows), missing
         training.record.data_sha256 = hashlib.sha256(Path(settings.data).read_bytes()).hexdigest()
         training.say_memory(rows)
@@ -70,7 +70,9 @@ def run(settings: TrainSettings) -> None:
     print(f"{folder / 'predictions.jsonl'}: {len(questions) - unreadable} of {len(questions)}")
 
 
-def predict(model: Any, reader: Reader, questions: Sequence[Shown], settings: TrainSettings) -> int:
+def predict(
+    model: Any, reader: RowReader, questions: Sequence[Shown], settings: TrainSettings
+) -> int:
     """Write the model's answers to `predictions.jsonl`, each as it comes, and return the number of
     questions whose video cannot be read. What is there already is not asked again.
     """
@@ -81,9 +83,10 @@ def predict(model: Any, reader: Reader, questions: Sequence[Shown], settings: Tr
     if asked.exists() and json.loads(asked.read_bytes()) != own:
         file.unlink(missing_ok=True)
         print("asks anew: the settings are others")
-    write_json(asked, own)
+    write_whole(asked, json.dumps(own).encode())
     answered = read_predicted(file)
-    write_whole(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in answered))
+    kept = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in answered)
+    write_whole(file, kept.encode())
     done, unreadable = {row["question_id"] for row in answered}, 0
     device = next(model.parameters()).device
     ends = end_tokens(model, reader)
@@ -93,7 +96,7 @@ def predict(model: Any, reader: Reader, questions: Sequence[Shown], settings: Tr
             if question.id in done:
                 continue
             try:
-                inputs = placed(reader.read(question), model, str(device))
+                inputs = move_inputs(reader.read(question), model, str(device))
             except (BadRow, Transient) as error:
                 unreadable += 1
                 print(f"not asked, {question.id}: {error}")
@@ -112,7 +115,7 @@ def predict(model: Any, reader: Reader, questions: Sequence[Shown], settings: Tr
     return unreadable
 
 
-def end_tokens(model: Any, reader: Reader) -> list[int]:
+def end_tokens(model: Any, reader: RowReader) -> list[int]:
     """Return the tokens that end an answer: the model's, and that of its chat template."""
     given = model.generation_config.eos_token_id
     ends = [given] if isinstance(given, int) else list(given or ())

@@ -14,7 +14,7 @@ from mustsee.records import Span
 from mustsee.verify.conditions.seen import spread
 
 
-def looks(uri: str) -> NDArray[np.float32] | None:
+def fingerprint(uri: str) -> NDArray[np.float32] | None:
     """Return the descriptors of `COMPARED_FRAMES` evenly spread frames as one vector; None for a
     video that cannot be read.
     """

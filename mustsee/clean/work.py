@@ -38,6 +38,7 @@ from mustsee.clean.rule import (
     decide,
 )
 from mustsee.clean.table_parts import TablePart, TableRow, read_part, write_part
+from mustsee.folders import write_whole
 from mustsee.layouts.chat import messages, option_text
 from mustsee.questions.learned import Features, fit_folds, make_features
 from mustsee.records import Question
@@ -333,10 +334,3 @@ def as_question(row: TrainingRow) -> Question:
         answer_index=row.answer_index,
         answer=row.answer,
     )
-
-
-def write_whole(target: Path, content: bytes) -> None:
-    """Write a file that appears whole or not at all."""
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    unfinished.write_bytes(content)
-    unfinished.replace(target)

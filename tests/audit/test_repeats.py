@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mustsee.audit import repeats
-from mustsee.audit.fingerprints import looks
+from mustsee.audit.fingerprints import fingerprint
 from mustsee.records import OPEN, Question, Video, passed_metric
 from tests.support import sample_videos
 
@@ -106,7 +106,9 @@ def test_a_shared_video_is_found_by_id_digest_and_frames(tmp_path: Path) -> None
     one = sample_videos.write(tmp_path / "one.mp4", images)
     small = sample_videos.write(tmp_path / "two.mp4", [i[::2, ::2] for i in images])
     other = sample_videos.write(tmp_path / "three.mp4", sample_videos.cuts([30, 40, 30])[::-1])
-    seen = {str(p): found for p in (one, small, other) if (found := looks(str(p))) is not None}
+    seen = {
+        str(p): found for p in (one, small, other) if (found := fingerprint(str(p))) is not None
+    }
     assert len(seen) == 3
     mine = [
         Video(video_id="id", uri=""),
@@ -124,7 +126,7 @@ def test_a_shared_video_is_found_by_id_digest_and_frames(tmp_path: Path) -> None
         ("id", "id", "id"), ("digest", "x", "digest"), ("looks", "y", "looks"),
     ]  # fmt: skip
     (tmp_path / "broken.mp4").write_bytes(b"no video")
-    assert looks(str(tmp_path / "broken.mp4")) is None
+    assert fingerprint(str(tmp_path / "broken.mp4")) is None
 
 
 def test_many_equal_questions_are_each_paired_with_the_first() -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from deploy.train_vlm import fit, train
 from deploy.train_vlm.memory import estimate_memory
-from deploy.train_vlm.rows import Reader, join_answer, read_rows, row_frames
+from deploy.train_vlm.rows import RowReader, join_answer, read_rows, row_frames
 from deploy.train_vlm.settings import TrainSettings, read_settings
 from mustsee.errors import UserError
 from tests.support.train_vlm import write_material
@@ -63,7 +63,7 @@ def lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def opened(material: Path, out: Path, **more: object) -> tuple[Any, fit.Training, list[Any]]:
+def opened(material: Path, out: Path, **more: object) -> tuple[Any, fit.AdapterFit, list[Any]]:
     """Return the model, a training of it, and its rows."""
     own = settings(material, out, **more)
     model, processor = train.checkpoint.load(
@@ -71,7 +71,7 @@ def opened(material: Path, out: Path, **more: object) -> tuple[Any, fit.Training
         dtype="float32", device="cpu",
     )  # fmt: skip
     rows, _ = read_rows(str(own.data), own.videos)
-    return model, fit.Training(model, Reader(processor, own), own, "cpu"), rows
+    return model, fit.AdapterFit(model, RowReader(processor, own), own, "cpu"), rows
 
 
 def test_three_sets_are_trained_with_the_same_steps_and_compared(
@@ -119,13 +119,13 @@ def test_a_killed_training_goes_on_to_the_same_adapters(
     train.run(settings(material, tmp_path / "whole"))
     step = fit.Training._step
 
-    def killed(self: fit.Training, batch: Any) -> float:
+    def killed(self: fit.AdapterFit, batch: Any) -> float:
         if self.record.steps == 5:
             raise KeyboardInterrupt
         return step(self, batch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(fit.Training, "_step", killed)
+        patch.setattr(fit.AdapterFit, "_step", killed)
         with pytest.raises(KeyboardInterrupt):
             train.run(settings(material, tmp_path / "killed"))
     assert record(tmp_path / "killed")["steps"] == 4

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -275,8 +275,8 @@ class AdapterFit:
             )
         set_peft_model_state_dict(self.model, state["adapters"])
         self._optimizer.load_state_dict(state["optimizer"])
-        current = {"settings": self.record.settings, "memory_gb": self.record.memory_gb}
-        self.record = TrainRecord(**{**kept, **current})
+        now = self.record
+        self.record = replace(TrainRecord(**kept), settings=now.settings, memory_gb=now.memory_gb)
 
 
 def move_inputs(inputs: Mapping[str, Any], model: Any, device: str) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def test_a_killed_training_goes_on_to_the_same_adapters(
     material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train.run(settings(material, tmp_path / "whole"))
-    step = fit.Training._step
+    step = fit.AdapterFit._step
 
     def killed(self: fit.AdapterFit, batch: Any) -> float:
         if self.record.steps == 5:

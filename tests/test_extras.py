@@ -38,6 +38,10 @@ BEHIND = {
     ("actors/hear/whisperx.py", "nltk"): "actors/hear/whisperx.py:__init__",
     ("mustsee/media/litert.py", "ai_edge_litert"): "mustsee/media/litert.py:need_litert",
     ("benchmarks/caption.py", "torch"): "benchmarks/caption.py:__call__",
+    **{
+        ("benchmarks/gpu.py", package): "benchmarks/gpu.py:find_missing"
+        for package in ("torch", "faster_whisper", "ctranslate2")
+    },
     ("benchmarks/cuts.py", "scenedetect"): "benchmarks/cuts.py:__call__",
     ("ray_jobs/runtime/experiment.py", "mlflow"): "ray_jobs/runtime/experiment.py:check",
 }
@@ -106,11 +110,18 @@ def names(node: ast.AST) -> list[str]:
 
 
 def needs(node: ast.AST) -> Iterator[tuple[int, str, list[str]]]:
-    """Yield the calls of `need` below a node: line, requirement, packages."""
+    """Yield the calls of `need` below a node, also prepared ones (`partial`): line, requirement,
+    packages.
+    """
     for call in ast.walk(node):
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == "need":
+        if not isinstance(call, ast.Call):
+            continue
+        said = [call.func, *call.args]
+        if ast.unparse(said[0]) == "partial":
+            said = said[1:]
+        if said and ast.unparse(said[0]) == "need":
             _, install, *modules = (
-                ast.literal_eval(a) if isinstance(a, ast.Constant) else "" for a in call.args
+                ast.literal_eval(a) if isinstance(a, ast.Constant) else "" for a in said[1:]
             )
             yield call.lineno, install, [m.split(".")[0] for m in modules]
 

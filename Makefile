@@ -66,7 +66,8 @@ test: test-fast $(USER_ENV)/made
 	@echo "make test: now the slow ones, some fifteen minutes on two cores"
 	$(BIN)/python -m pytest -m 'slow and not long and not browser' -n 3 --dist loadfile
 
-# jobs killed with calls in the air, a store that fails, a planted set audited, fifty raters for a minute: some thirteen minutes more
+# jobs killed with calls in the air, a store that fails, a planted set audited, fifty raters for a minute, a judge under load,
+# three sets trained on: some sixteen minutes more
 test-long: .venv/test
 	$(BIN)/python -m pytest -m long
 

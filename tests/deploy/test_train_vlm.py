@@ -74,6 +74,8 @@ def opened(material: Path, out: Path, **more: object) -> tuple[Any, fit.AdapterF
     return model, fit.AdapterFit(model, RowReader(processor, own), own, "cpu"), rows
 
 
+@pytest.mark.long
+@pytest.mark.timeout(900)
 def test_three_sets_are_trained_with_the_same_steps_and_compared(
     material: Path, tmp_path: Path
 ) -> None:

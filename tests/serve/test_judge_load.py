@@ -20,7 +20,7 @@ import pytest
 from benchmarks.judge import questions, serve_application
 from tests.support.judge_app import CAR, KEY, OLD
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 HALVES = 400
 ROUTE = "/v1/equivalence"
 ARRIVAL, LIMIT = 4.0, 10.0  # seconds

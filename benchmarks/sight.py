@@ -30,7 +30,7 @@ from loopback.endpoint import Faults, Loopback
 from mustsee.calls.usage import CallCounts
 from mustsee.records import Provenance, Question, Video
 from mustsee.store import Store
-from mustsee.verify.blind import BlindGuess
+from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 

@@ -22,7 +22,8 @@ from mustsee.recipes.neptune.fit_filters import FilterFit, read_labels
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from mustsee.schemas import dump
-from mustsee.verify.blind import BlindGuess, sweep
+from mustsee.verify.guess.counts import sweep
+from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.videos import VideoFilter, by_stage
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.run import JobSettings

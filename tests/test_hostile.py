@@ -22,9 +22,8 @@ from mustsee.recipes.mlvu.absent import sightings
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form
 from mustsee.replies.thinking import split_reasoning
-from mustsee.verify.blind import ANSWER, ranking
+from mustsee.verify.guess.replies import ANSWER, matching_form, ranking
 from mustsee.verify.look_replies import look_form
-from mustsee.verify.match_set import matching_form
 from tests.support.every_prompt import calls
 from tests.support.hostile import FORGED, RUNS, SUBTITLES, TOKENS, everywhere
 

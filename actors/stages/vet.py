@@ -16,11 +16,9 @@ from mustsee.judge.judge import JudgeConfig
 from mustsee.questions.fact_funnel import sum_requests
 from mustsee.records import Video
 from mustsee.store import Store, hardware, identity, keyed_by
-from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.watch import VideoPreparer
-from mustsee.verify.glimpse import Glimpse
-from mustsee.verify.guess_counts import GuessRule
-from mustsee.verify.match import SetGuess
+from mustsee.verify.guess.counts import GuessRule
+from mustsee.verify.guess.filters import BlindGuess, Glimpse, SetGuess
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import NOT_LOOKED_AT
 from mustsee.verify.vetting import (

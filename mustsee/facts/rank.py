@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mustsee.calls.llm import Asker
-from mustsee.verify.guess_set import draw_order, rankings
+from mustsee.verify.guess.ask import draw_order
+from mustsee.verify.guess.replies import rankings
 
 PROMPT = "facts/rank"
 

@@ -24,7 +24,7 @@ from mustsee.records import Keyframe, Question, Span, Verdict, Video
 from mustsee.run.best import best, keyframes, of_evidence
 from mustsee.run.tables import Tables
 from mustsee.store import Store
-from mustsee.verify.guess_counts import SEES
+from mustsee.verify.guess.counts import SEES
 from mustsee.verify.reasons import failure_reasons, undecided_reasons
 
 MAX_QUESTIONS = 10_000

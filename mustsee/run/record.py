@@ -19,7 +19,7 @@ from mustsee.run import pace
 
 if TYPE_CHECKING:  # Every worker imports this module, and few of them the filters.
     from mustsee.stats import Estimate
-    from mustsee.verify.guess_counts import GuessCounts
+    from mustsee.verify.guess.counts import GuessCounts
     from mustsee.verify.worth import WorthCounts
 
 # Share of the sample that `sight` found right, below which it should look at all.

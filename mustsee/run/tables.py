@@ -21,7 +21,7 @@ from mustsee import schemas, stats
 from mustsee.parquet import open_parquet, parquet_writer, parts
 from mustsee.records import Question, Video
 from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts
-from mustsee.verify.guess_counts import GuessRule, count_guesses
+from mustsee.verify.guess.counts import GuessRule, count_guesses
 from mustsee.verify.meanings import FILTERS, name_with_meaning
 from mustsee.verify.sight import SAMPLED
 from mustsee.verify.worth import NAME as WORTH

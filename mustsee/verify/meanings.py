@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mustsee.verify.guess_counts import SEES
+from mustsee.verify.guess.counts import SEES
 
 FILTERS = {
     **{name: f"answered right {sees}" for name, sees in SEES.items()},

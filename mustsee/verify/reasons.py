@@ -9,8 +9,7 @@ import json
 from collections.abc import Sequence
 
 from mustsee.records import Question, Verdict
-from mustsee.verify.guess_counts import SEES
-from mustsee.verify.match import RIGHT_IN_SET
+from mustsee.verify.guess.counts import RIGHT_IN_SET, SEES
 from mustsee.verify.meanings import FILTERS
 from mustsee.verify.repair import SOLVED, explanations, mark_reason
 

@@ -51,7 +51,7 @@ from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
 from mustsee.store import Store, is_local
-from mustsee.verify.guess_counts import GuessRule
+from mustsee.verify.guess.counts import GuessRule
 from ray_jobs.runtime import dry_run, forecast, preview, trials
 from ray_jobs.runtime.asked_models import asked_endpoints, describe_models
 from ray_jobs.runtime.barrier import NAME

@@ -20,8 +20,8 @@ from actors.stages.vet import Vet
 from mustsee.calls.llm import Sampling
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.store import digest, identity
-from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.seen import Condition
+from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.sight import Sight
 
 LLM = Offline()

@@ -8,8 +8,7 @@ from mustsee.calls.llm import Message, Request
 from mustsee.offline import filters, sight, sight_open
 from mustsee.prompts import ROOT
 from mustsee.verify import worth
-from mustsee.verify.blind import ranking
-from mustsee.verify.guess_set import rankings
+from mustsee.verify.guess.replies import ranking, rankings
 from tests.support.neptune_video import SAID
 
 

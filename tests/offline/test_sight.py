@@ -16,7 +16,7 @@ from mustsee.media.frames import encode
 from mustsee.offline import sight
 from mustsee.offline.facts_questions import FORMS, phrases_of
 from mustsee.records import Line, Span
-from mustsee.verify.guess_set import rankings
+from mustsee.verify.guess.replies import rankings
 from mustsee.verify.look_replies import look_form
 from tests.facts.tables import table_of
 

@@ -14,8 +14,8 @@ from mustsee.calls.llm import Asker
 from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
 from mustsee.records import Question, Video
-from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.vetting import VettingContext, vet
 from tests.support.egoschema import keywords
 from tests.support.material import material

@@ -53,8 +53,7 @@ from mustsee.server_probe.forms import (
     times_form,
 )
 from mustsee.text import LETTERS
-from mustsee.verify.blind import ANSWER, ranking
-from mustsee.verify.guess_set import rankings
+from mustsee.verify.guess.replies import ANSWER, matching_form, ranking, rankings
 from mustsee.verify.look_replies import (
     CANNOT,
     HOLDS,
@@ -70,7 +69,6 @@ from mustsee.verify.look_replies import (
     look_form,
     say,
 )
-from mustsee.verify.match_set import matching_form
 from mustsee.verify.repair import repair_form
 from tests.support.every_prompt import FACT_REPLIES, KINDS, Rules, calls
 

@@ -50,7 +50,7 @@ def test_models_are_named_by_the_record(tmp_path: Path) -> None:
     ("node", "part"),
     [
         ({"_target_": "os.system"}, "'os.system' is not a filter"),
-        ({"_target_": "mustsee.verify.blind.sweep"}, "is not a filter"),
+        ({"_target_": "mustsee.verify.guess.counts.sweep"}, "is not a filter"),
         ({"_target_": "mustsee.verify.nowhere.Blind"}, "is not a filter"),
         ({"_target_": "mustsee.verify.sight.Sight", "colour": 1}, "not a filter of this version"),
         ({"_target_": "mustsee.verify.sight.Sight", "see": {"_target_": "os.system"}}, "os.system"),

@@ -37,7 +37,7 @@ from mustsee.run.record import RunRecord
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables, question_counts
 from mustsee.store import Store
-from mustsee.verify.guess_counts import GuessRule
+from mustsee.verify.guess.counts import GuessRule
 from mustsee.verify.repair import wording_fields
 from ray_jobs.runtime import outcome
 from tests.run.test_report import RECORD

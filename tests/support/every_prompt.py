@@ -49,10 +49,9 @@ from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
 from mustsee.server_probe.settings import ProbeSettings
 from mustsee.server_probe.steps import planned_steps
-from mustsee.verify.blind import BlindGuess
-from mustsee.verify.glimpse import Glimpse
+from mustsee.verify.guess.ask import match
+from mustsee.verify.guess.filters import BlindGuess, Glimpse
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
-from mustsee.verify.match_set import match
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import VettingContext, ignore_count, vet

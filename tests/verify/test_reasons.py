@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from mustsee.records import Question, Repair, Verdict, passed_metric, unverified_metric
-from mustsee.verify.match import RIGHT_IN_SET
+from mustsee.verify.guess.counts import RIGHT_IN_SET
 from mustsee.verify.reasons import NO_REPLY, failure_reasons, undecided_reasons
 
 ASKED = Question(

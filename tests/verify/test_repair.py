@@ -13,8 +13,8 @@ from mustsee.errors import Unparsed
 from mustsee.media.frames import encode
 from mustsee.prompts import Prompts
 from mustsee.records import Question, Repair, Span, Verdict, Video
-from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.seen import Condition
+from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.outcome import FAULTS, GUESSED, WORDED
 from mustsee.verify.repair import (
     PROMPT,

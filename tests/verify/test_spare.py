@@ -18,8 +18,8 @@ from actors.stages.vet import Vet
 from mustsee.calls.llm import RULES, Llm, Request
 from mustsee.records import WHEN, Point, Provenance, Question, Span, Video
 from mustsee.text import LETTERS
-from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.outcome import mark_unverified
 from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import SPARE, VettingContext, vet

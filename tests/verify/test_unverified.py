@@ -19,9 +19,9 @@ from mustsee.prompts import Prompts
 from mustsee.records import Question, Video
 from mustsee.run.tables import Tables, question_counts
 from mustsee.text import LETTERS
-from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.giveaways import Giveaways
+from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import QuestionFilter, VettingContext, vet

@@ -24,7 +24,7 @@ from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.records import Video
 from mustsee.store import Store, digest
-from mustsee.verify.blind import BlindGuess
+from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.sight import Sight
 from tests.support.neptune_video import sample_video
 

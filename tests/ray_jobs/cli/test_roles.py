@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 from mustsee.errors import UserError
 from mustsee.recipes.neptune import layout as neptune
-from mustsee.verify.guess_counts import GuessRule
+from mustsee.verify.guess.counts import GuessRule
 from ray_jobs.cli import compose as composing
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import CONF, compose, compose_job, roles

@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import replace
 
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
-from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.vetting import VettingContext, vet
 from tests.support.neptune_video import Replies, asker, near_questions, sample_video
 from tests.support.prefixes import Reuse, reuse

@@ -22,8 +22,8 @@ from mustsee.recipes.neptune.ask import neptune
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Video
 from mustsee.store import Store
-from mustsee.verify.blind import BlindGuess
 from mustsee.verify.giveaways import Giveaways
+from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.repair import RepairRule
 from tests.support.every_prompt import Rules
 from tests.support.neptune_video import sample_video

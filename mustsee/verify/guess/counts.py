@@ -28,7 +28,6 @@ from mustsee.questions.chance import (
     matching_chances,
 )
 from mustsee.records import SET, Question, Verdict, agreement_metric
-from mustsee.verify.match import RIGHT_IN_SET, beats_chance
 
 SEES = {  # name of a filter -> what its guesser is shown, in words
     "blind": "without the video",
@@ -38,6 +37,7 @@ SEES = {  # name of a filter -> what its guesser is shown, in words
     "one_frame": "from one frame",
     "shuffled": "from frames in a random order",
 }
+RIGHT_IN_SET = "_right"  # suffix of the metric with the members of a question's set matched right
 _MATCHES = {"match": "without the video", "match_asr": "from the transcript alone"}
 WIDE = 0.9  # width of an interval from which it says nothing
 ALARM_LEVEL = 0.05  # p-value below which matchings are better than chance
@@ -252,6 +252,19 @@ def _matches(sets: Sequence[Sequence[float]]) -> SetMatches:
     )
 
 
+def beats_chance(sets: Iterable[tuple[int, int]]) -> float:
+    """Return the probability that matchings at random give at least as many right pairs in all.
+
+    `sets`: of each its right pairs, and its questions. The test is exact: the distributions of the
+    sets are convolved.
+    """
+    counts = list(sets)
+    chances = np.ones(1)
+    for _, questions in counts:
+        chances = np.convolve(chances, matching_chances(questions))
+    return float(min(1.0, chances[sum(right for right, _ in counts) :].sum()))
+
+
 def _first_wording(question: Question) -> Question:
     """Return the question with the options and the verdicts of its first wording."""
     first = next((r for r in question.repairs if r.kind == "wording"), None)
@@ -269,3 +282,61 @@ def _first_guesses(verdicts: Iterable[Verdict]) -> dict[str, bool]:
         if verdict.correct is not None:
             guesses.setdefault(verdict.filter, verdict.correct)
     return guesses
+
+
+def sweep(questions: Iterable[Question], names: Sequence[str]) -> list[dict[str, object]]:
+    """Return a row for each threshold (Neptune, Fig. 11): the questions kept if each must fail at
+    least `min_failures` runs of each of `filters`, their number and their share, and by filter the
+    share of right runs on them (`accuracy`; null without runs).
+
+    Uses the verdicts on each question's last wording: first of the filter `names[0]` alone, then
+    with each further one. Counts the questions that all these filters saw and no other filter
+    dropped. A filter's own accuracy on questions that it kept is low by construction; that of the
+    other filters is informative. Returns an empty list unless all runs were made, that is, unless
+    the filters have `all_runs` and do not drop.
+    """
+    tried = (_runs(q, names) for q in questions if q.drop is None or q.dropped_by in names)
+    seen = (runs for runs in tried if all(run.verdicts for run in runs))
+    count_by_runs = Counter(runs for runs in seen if any(run.right + run.wrong for run in runs))
+    each = list(count_by_runs)
+    if len({run.verdicts for runs in each for run in runs}) != 1:
+        return []
+    counts, total = list(count_by_runs.values()), count_by_runs.total()
+    most = max((run.right + run.wrong for runs in each for run in runs), default=0)
+    table: list[dict[str, object]] = []
+    for count in range(1, len(names) + 1):
+        for threshold in range(most + 1):
+            left = [
+                (runs, n)
+                for runs, n in zip(each, counts, strict=True)
+                if all(run.wrong >= threshold for run in runs[:count])
+            ]
+            right = [sum(n * runs[i].right for runs, n in left) for i in range(len(names))]
+            wrong = [sum(n * runs[i].wrong for runs, n in left) for i in range(len(names))]
+            kept = sum(n for _, n in left)
+            accuracy = {
+                name: r / (r + w) if r + w else None
+                for name, r, w in zip(names, right, wrong, strict=True)
+            }
+            table.append({
+                "filters": "+".join(names[:count]), "min_failures": threshold, "questions": kept,
+                "share": kept / total, "accuracy": accuracy,
+            })  # fmt: skip
+    return table
+
+
+class RunCounts(NamedTuple):
+    """The counts of one filter's runs on a question. Many questions have the same."""
+
+    filter: str
+    verdicts: int
+    right: int
+    wrong: int
+
+
+def _runs(question: Question, names: Sequence[str]) -> tuple[RunCounts, ...]:
+    results: dict[str, list[bool | None]] = {name: [] for name in names}
+    for verdict in question.verdicts[question.earlier_verdicts :]:
+        if verdict.filter in results:
+            results[verdict.filter].append(verdict.correct)
+    return tuple(RunCounts(n, len(r), r.count(True), r.count(False)) for n, r in results.items())

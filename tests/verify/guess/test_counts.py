@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mustsee.questions.chance import chance_in_tries, chance_to_pass, correct_for_chance
 from mustsee.records import SET, Question, Repair, Verdict
-from mustsee.verify.guess_counts import FilterGuesses, GuessRule, count_guesses
+from mustsee.verify.guess.counts import FilterGuesses, GuessRule, count_guesses
 
 PAPER = GuessRule(filters={"blind": (3, 2)}, rewrites=2, subset="mma")
 

@@ -14,7 +14,8 @@ from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import Unparsed
 from mustsee.prompts import Prompts
 from mustsee.text import LETTERS
-from mustsee.verify.match_set import match, matching_form
+from mustsee.verify.guess.ask import match
+from mustsee.verify.guess.replies import matching_form
 
 MATCHING = matching_form(3)
 MATCHED = (2, 0, 1)

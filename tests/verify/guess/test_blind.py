@@ -18,9 +18,12 @@ from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Verdict, Video
 from mustsee.run.tables import Tables
 from mustsee.text import LETTERS
-from mustsee.verify.blind import BlindGuess, agreement, apply_verdicts, ranking, sweep
 from mustsee.verify.conditions.lines import excerpt
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.guess.ask import Guess
+from mustsee.verify.guess.counts import sweep
+from mustsee.verify.guess.filters import BlindGuess, agreement
+from mustsee.verify.guess.replies import ranking
 from mustsee.verify.vetting import VettingContext, vet
 from ray_jobs.cli.launch import build, compose
 from tests.support.neptune_video import Replies, asker, sample_video
@@ -471,7 +474,8 @@ def test_sweeps_fall_and_agree_with_the_filter(
     for least in range(4):
         filter_ = replace(BLIND, min_failures=least)
         passed = [
-            apply_verdicts(question(), filter_, q.verdicts[:3]).drop is None for q in questions
+            filter_.apply_guesses(question(), list(map(Guess, q.verdicts[:3]))).drop is None
+            for q in questions
         ]
         assert sum(passed) == sizes[least]
 

@@ -17,7 +17,8 @@ from mustsee.prompts import Prompts
 from mustsee.questions.chance import matching_chances
 from mustsee.records import SET, Line, Question, Span, Verdict, Video
 from mustsee.text import LETTERS
-from mustsee.verify.match import SetGuess, beats_chance
+from mustsee.verify.guess.counts import beats_chance
+from mustsee.verify.guess.filters import SetGuess
 from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
 from tests.support.verifier import Stills
 

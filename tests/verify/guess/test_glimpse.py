@@ -13,9 +13,8 @@ from mustsee.errors import BadRow, UserError
 from mustsee.prompts import Prompts
 from mustsee.records import Question
 from mustsee.text import LETTERS
-from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.seen import Condition
-from mustsee.verify.glimpse import Glimpse
+from mustsee.verify.guess.filters import BlindGuess, Glimpse
 from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
 from tests.support.verifier import SECONDS, Stills, question, row

@@ -45,7 +45,7 @@ class PageRow:
     folder: str
     bar: tuple[float, float, float] | None
     cells: Sequence[PageCell]
-    kind: str = "model"
+    kind: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,27 +118,16 @@ def _page_table(table: ComparisonTable, chart: bytes | None) -> PageTable:
 
 
 def _rows(table: ComparisonTable) -> Iterator[PageRow]:
-    """Yield the rows: models, then people and random ones."""
     tops = [_top([row.estimates[n] for row in table.rows]) for n in range(len(table.columns))]
-    for row in table.rows:
+    for row in show.shown_rows(table):
+        model = row.model
         yield PageRow(
-            rank=show.rank_text(row, table), open_ranks=show.range_text(row),
-            apart=bool(row.apart), name=row.name, tags=show.tags(row), folder=row.folder,
-            bar=_bar(row.estimates[0], table), cells=_cells(row.estimates, table, tops),
-        )  # fmt: skip
-    for name, estimates in table.people.items():
-        cells = _cells(estimates, table, [None] * len(tops))
-        yield PageRow(
-            rank="", open_ranks="", apart=False, name=name, tags=[], folder="", kind=show.PEOPLE,
-            bar=_bar(estimates[0], table), cells=cells,
-        )  # fmt: skip
-    if table.columns[0].chance is not None:
-        cells = [
-            PageCell(value=show.number(column.chance, table.measure)) for column in table.columns
-        ]
-        yield PageRow(
-            rank="", open_ranks="", apart=False, name=show.CHANCE, tags=[], folder="", bar=None,
-            cells=cells, kind=show.CHANCE,
+            rank=show.rank_text(model, table) if model else "",
+            open_ranks=show.range_text(model) if model else "",
+            apart=bool(model and model.apart), name=row.name, kind=row.kind,
+            tags=show.tags(model) if model else [], folder=model.folder if model else "",
+            bar=_bar(row.estimates[0], table) if row.kind != show.CHANCE else None,
+            cells=_cells(row.estimates, table, tops if model else [None] * len(tops)),
         )  # fmt: skip
 
 

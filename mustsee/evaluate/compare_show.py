@@ -8,7 +8,7 @@ import csv
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,12 +72,49 @@ COLUMNS: Mapping[str, Sequence[str]] = {  # columns of each CSV file
     ),
     MISSING: ("benchmark", "measure", "model", "evaluation", "reason", "question_id"),
 }  # fmt: skip
-CHANCE, PEOPLE = "random", "people"
+MODEL, CHANCE, PEOPLE = "model", "random", "people"  # kinds of rows
 APART = "*"  # mark of a rank that differs from the next one beyond noise
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}",
     "<": "\\textless{}", ">": "\\textgreater{}", "|": "\\textbar{}", '"': "\\char34{}",
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ShownRow:
+    """A row as it is shown: of a model, of people, or of random guesses. `model`: of a model."""
+
+    kind: str
+    name: str
+    estimates: Sequence[Estimate | None]
+    model: RankedModel | None = None
+
+    @property
+    def full_name(self) -> str:
+        """The name with what is to be known of the row."""
+        if self.model is not None:
+            return ", ".join((self.name, *tags(self.model)))
+        return f"{PEOPLE}: {self.name}" if self.kind == PEOPLE else self.name
+
+
+def shown_rows(table: ComparisonTable) -> list[ShownRow]:
+    """Return the rows of a table: models, then people, then random guesses among options."""
+    chances = [
+        Estimate(value=c.chance, low=None, high=None, n=len(c.questions), clusters=0, method="")
+        if c.chance is not None
+        else None
+        for c in table.columns
+    ]
+    return [
+        *(ShownRow(MODEL, row.name, row.estimates, row) for row in table.rows),
+        *(ShownRow(PEOPLE, name, estimates) for name, estimates in table.people.items()),
+        *([ShownRow(CHANCE, CHANCE, chances)] if chances[0] else []),
+    ]
+
+
+def people_last(table: ComparisonTable) -> list[ShownRow]:
+    """Return the rows of a table: models, then random guesses, then people."""
+    return sorted(shown_rows(table), key=lambda row: row.kind == PEOPLE)
 
 
 def measure_text(table: ComparisonTable) -> str:
@@ -167,17 +204,13 @@ def terminal_table(table: ComparisonTable) -> Table:
     )
     for name in ("rank", "may be", "", "score (95 %)"):
         rows.add_column(name, justify="left" if not name else "right", overflow="fold")
-    for row in table.rows:
-        mark = APART if row.apart else " "
-        name = Text(printable(", ".join((row.name, *tags(row)))))
-        rows.add_row(
-            rank_text(row, table) + mark, range_text(row), name, _cell(row.estimates[0], table)
-        )
-    chance = table.columns[0].chance
-    if chance is not None:
-        rows.add_row("", "", CHANCE, number(chance, table.measure))
-    for name, estimates in table.people.items():
-        rows.add_row("", "", Text(printable(f"{PEOPLE}: {name}")), _cell(estimates[0], table))
+    for row in people_last(table):
+        rank, open_ranks = "", ""
+        if row.model is not None:
+            rank = rank_text(row.model, table) + (APART if row.model.apart else " ")
+            open_ranks = range_text(row.model)
+        name, score = Text(printable(row.full_name)), _cell(row.estimates[0], table)
+        rows.add_row(rank, open_ranks, name, score)
     return rows
 
 
@@ -232,33 +265,21 @@ def _score_rows(tables: Sequence[ComparisonTable]) -> Iterator[dict[str, Any]]:
     """Yield one row for each row and column of each table; scores are shares, or 2 to 10."""
     for table in tables:
         of_table = {"benchmark": table.dataset, "measure": measure_text(table)}
-        for row in table.rows:
-            of_row = {
-                "row": row.name, "evaluation": row.folder, "kind": TAGS.get(row.shown, "model"),
-                "rank": row.rank, "best_rank": row.best, "worst_rank": row.worst,
-                "differs_from_next": "" if row.apart is None else str(row.apart).lower(),
-            }  # fmt: skip
-            yield from _cells(table, {**of_table, **of_row}, row.estimates)
-        if table.measure.kind == CHOICE:
-            for column in table.columns:
-                yield {
-                    **of_table, "row": CHANCE, "kind": CHANCE, "group": column.group,
-                    "column": column.name, "score": column.chance, "n": len(column.questions),
+        for shown in people_last(table):
+            of_row: dict[str, Any] = {**of_table, "row": shown.name, "kind": shown.kind}
+            if (row := shown.model) is not None:
+                of_row |= {
+                    "evaluation": row.folder, "kind": TAGS.get(row.shown, MODEL),
+                    "rank": row.rank, "best_rank": row.best, "worst_rank": row.worst,
+                    "differs_from_next": "" if row.apart is None else str(row.apart).lower(),
                 }  # fmt: skip
-        for name, estimates in table.people.items():
-            yield from _cells(table, {**of_table, "row": name, "kind": PEOPLE}, estimates)
-
-
-def _cells(
-    table: ComparisonTable, of_row: Mapping[str, Any], estimates: Sequence[Estimate | None]
-) -> Iterator[dict[str, Any]]:
-    for column, estimate in zip(table.columns, estimates, strict=True):
-        if estimate is not None:
-            yield {
-                **of_row, "group": column.group, "column": column.name, "score": estimate.value,
-                "low": estimate.low, "high": estimate.high, "n": estimate.n,
-                "videos": estimate.clusters,
-            }  # fmt: skip
+            for column, estimate in zip(table.columns, shown.estimates, strict=True):
+                if estimate is not None:
+                    yield {
+                        **of_row, "group": column.group, "column": column.name,
+                        "score": estimate.value, "low": estimate.low, "high": estimate.high,
+                        "n": estimate.n, "videos": estimate.clusters or None,
+                    }  # fmt: skip
 
 
 def _pair_rows(tables: Sequence[ComparisonTable]) -> Iterator[dict[str, Any]]:
@@ -288,21 +309,17 @@ def latex(table: ComparisonTable, *, title: str = "") -> str:
         _latex_row(heads),
         "\\midrule",
     ]
-    for row in table.rows:
-        mark = f"\\textsuperscript{{{APART}}}" if row.apart else ""
-        open_ranks = range_text(row).replace("–", "--")
-        rank = f"{rank_text(row, table)}{mark} ({open_ranks})"
-        name = ", ".join((row.name, *tags(row)))
-        lines.append(_latex_row([rank, escape_latex(name), *_latex_cells(row.estimates, table)]))
-    references = [
-        ["", f"{PEOPLE}: {escape_latex(name)}", *_latex_cells(estimates, table)]
-        for name, estimates in table.people.items()
-    ]
-    if table.measure.kind == CHOICE:
-        chances = [number(column.chance, table.measure) for column in table.columns]
-        references.append(["", CHANCE, *(c.replace("–", "--") for c in chances)])
-    lines += ["\\midrule"] if references else []
-    lines += [*map(_latex_row, references), "\\bottomrule", "\\end{tabular}"]
+    references: list[str] = []
+    for row in shown_rows(table):
+        cells = [escape_latex(row.full_name), *_latex_cells(row.estimates, table)]
+        if row.model is None:
+            references.append(_latex_row(["", *cells]))
+            continue
+        mark = f"\\textsuperscript{{{APART}}}" if row.model.apart else ""
+        open_ranks = range_text(row.model).replace("–", "--")
+        lines.append(_latex_row([f"{rank_text(row.model, table)}{mark} ({open_ranks})", *cells]))
+    lines += ["\\midrule", *references] if references else []
+    lines += ["\\bottomrule", "\\end{tabular}"]
     if title:
         caption = f"{title.rstrip('.')}. {table.dataset}: {measure_text(table)}; {counts(table)}."
         head = ["\\begin{table}", "\\centering", f"\\caption{{{escape_latex(caption)}}}"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,8 @@ from mustsee.evaluate.answers import Answer, answers
 from mustsee.evaluate.drawing import new_axes, save_chart
 from mustsee.evaluate.point_scores import PointScores
 from mustsee.evaluate.rubric import SCALES
-from mustsee.evaluate.score import EvaluationResults, ScoreGroup
-from mustsee.evaluate.span_scores import EVIDENCE_IOU, EvidenceScores, SpanScores
+from mustsee.evaluate.score import EvaluationResults
+from mustsee.evaluate.span_scores import EVIDENCE_IOU, SpanScores
 from mustsee.parquet import write_parquet
 from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
+ALL, MACRO = "all questions", "mean of the types"
+HEAD = ("", "n", "chance")  # heads of the columns before those of the models
 MAX_NAME_CHARS = 44  # room for the models' names, together, beside the other columns of a terminal
 
 
@@ -58,62 +61,104 @@ def share(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f}"
 
 
-def table(results: Sequence[EvaluationResults], heads: Mapping[str, str] | None = None) -> Table:
-    """Return the table of accuracies in percent with 95 % intervals, and of guessing.
+@dataclass(frozen=True)
+class ScoreTableRow:
+    """A row of the table of scores.
 
-    Rows are types, splits and averages; columns are models. `heads`: column heads (`labels`).
+    `values`: of each model an estimate, a share, a count or a text; null where it has none. `n`:
+    questions, at most. `chance`: the same of guessing.
     """
-    from rich.table import Table
 
-    rows = Table(title="accuracy, % (95 % interval)", title_justify="left", box=None)
-    rows.add_column("")
-    rows.add_column("n", justify="right")
-    rows.add_column("chance", justify="right")
-    heads = heads or labels(results)
-    for one in results:
-        rows.add_column(Text(heads[one.model]), justify="right", overflow="fold")
-    types = list(dict.fromkeys(t for r in results for t in r.types))
-    splits = list(dict.fromkeys(s for r in results for s in r.splits))
-    for key, names in (("types", types), ("splits", splits)):
-        for name in names:
-            groups: list[ScoreGroup | None] = [getattr(r, key).get(name) for r in results]
-            count = max((g.asked for g in groups if g is not None), default=0)
-            cells = [percent(g.accuracy) if g is not None else "-" for g in groups]
-            chance = share(_first(g.chance for g in groups if g is not None))
-            rows.add_row(escape(name), str(count), chance, *cells)
-        rows.add_section()
-    count = str(max((r.asked for r in results), default=0))
-    chance = share(_first(r.chance for r in results))
-    rows.add_row("all questions", count, chance, *(percent(r.weighted) for r in results))
-    chance = share(_first(r.macro_chance for r in results))
-    rows.add_row("mean of the types", "", chance, *(percent(r.macro) for r in results))
-    for row in rows.rows[-2:]:
-        row.style = "bold"
-    for name in dict.fromkeys(n for r in results for n in r.named):
-        chance = share(_first(r.named_chance.get(name) for r in results))
-        rows.add_row(name, "", chance, *(share(r.named.get(name)) or "-" for r in results))
-    for name in dict.fromkeys(n for r in results for n in r.released):
-        cells = [share(r.released.get(name)) or "-" for r in results]
-        rows.add_row(f"by {name}'s released scorer", "", "", *cells)
-    rows.add_row("unparsed", "", "", *(f"{100 * r.unparsed:.1f}" for r in results))
-    rows.add_row("failed calls", "", "", *(str(r.failed - r.not_in_file) for r in results))
-    if any(r.not_in_file for r in results):
-        rows.add_row("not in the file", "", "", *(str(r.not_in_file) for r in results))
-    if any(r.no_key for r in results):
-        rows.add_row("no public answer", "", "", *(str(r.no_key) for r in results))
-    if any(r.choice for r in results):
-        rows.add_row("by log-probability", "", "", *(percent(r.choice) for r in results))
-    _add_siblings(rows, results)
-    _add_open_ended(rows, results)
-    return rows
+    label: str
+    values: Sequence[Estimate | Difference | float | str | None]
+    n: int | None = None
+    chance: float | None = None
+
+    @property
+    def cells(self) -> list[str]:
+        """The row as texts: label, n, chance, and the value of each model, in percent."""
+        count = "" if self.n is None else str(self.n)
+        return [self.label, count, share(self.chance), *map(_text, self.values)]
 
 
-def _first(values: Iterable[float | None]) -> float | None:
-    return next((value for value in values if value is not None), None)
+def _text(value: Estimate | Difference | float | str | None) -> str:
+    if value is None or isinstance(value, (Estimate, Difference)):
+        return percent(value)
+    return share(value) if isinstance(value, float) else str(value)
 
 
-def _add_siblings(rows: Table, results: Sequence[EvaluationResults]) -> None:
-    """Add the rows of sets, pairs, twins and groups of siblings."""
+@dataclass(frozen=True)
+class _Scores:
+    """The results of several models, by paths of attributes and keys."""
+
+    results: Sequence[EvaluationResults]
+
+    def all_values(self, *path: str) -> list[Any]:
+        """Return the value of each model; None where a part of the path is missing."""
+
+        def part(one: Any, name: str) -> Any:
+            return one.get(name) if isinstance(one, Mapping) else getattr(one, name)
+
+        values: list[Any] = list(self.results)
+        for name in path:
+            values = [None if value is None else part(value, name) for value in values]
+        return values
+
+    def values(self, *path: str) -> list[Any]:
+        """Return the values of the models that have one."""
+        return [value for value in self.all_values(*path) if value is not None]
+
+    def row(
+        self,
+        label: str,
+        *path: str,
+        chance: Sequence[str] = (),
+        n: int | None = None,
+        counts: bool = False,
+        form: str = "",
+    ) -> ScoreTableRow:
+        """Return the row of a path. `chance`: the path of the same of guessing. `counts`: whether
+        `n` is that of the estimates. `form`: of a text, with a place for the value.
+        """
+        values = self.all_values(*path)
+        if counts:
+            n = max((value.n for value in values if value is not None), default=0)
+        if form:
+            values = [None if value is None else form.format(value) for value in values]
+        chances = self.values(*chance) if chance else []
+        return ScoreTableRow(label, values, n, next(iter(chances), None))
+
+    def rows(self, label: str, *path: str) -> list[ScoreTableRow]:
+        """Return a row for each key that any model has. `label`: with a place for the key."""
+        names = dict.fromkeys(name for of in self.values(*path) for name in of)
+        return [self.row(label.format(name), *path, name) for name in names]
+
+
+def score_rows(results: Sequence[EvaluationResults]) -> list[ScoreTableRow]:
+    """Return the table of an evaluation: types, splits and averages, with what guessing gives, what
+    could not be scored, and the further scores that any model has.
+    """
+    scores, rows = _Scores(results), list[ScoreTableRow]()
+    for key in ("types", "splits"):
+        for name in dict.fromkeys(name for groups in scores.all_values(key) for name in groups):
+            asked, chance = max(scores.values(key, name, "asked")), (key, name, "chance")
+            rows.append(scores.row(name, key, name, "accuracy", n=asked, chance=chance))
+    asked = max(scores.all_values("asked"), default=0)
+    rows.append(scores.row(ALL, "weighted", n=asked, chance=("chance",)))
+    rows.append(scores.row(MACRO, "macro", chance=("macro_chance",)))
+    for name in dict.fromkeys(name for named in scores.all_values("named") for name in named):
+        rows.append(scores.row(name, "named", name, chance=("named_chance", name)))
+    rows += scores.rows("by {}'s released scorer", "released")
+    rows.append(scores.row("unparsed", "unparsed"))
+    rows.append(ScoreTableRow("failed calls", [r.failed - r.not_in_file for r in results]))
+    for label, key in (("not in the file", "not_in_file"), ("no public answer", "no_key"),
+                       ("by log-probability", "choice")):  # fmt: skip
+        rows += [scores.row(label, key)] if any(scores.all_values(key)) else []
+    return [*rows, *_sibling_rows(scores), *_open_ended_rows(scores)]
+
+
+def _sibling_rows(scores: _Scores) -> Iterator[ScoreTableRow]:
+    """Yield the rows of sets, pairs, twins and groups of siblings."""
     for label, name, key, guess in (
         ("sets: all right", "sets", "whole", "whole_chance"),
         ("  by a random matching", "sets", "", "whole_matching"),
@@ -128,107 +173,80 @@ def _add_siblings(rows: Table, results: Sequence[EvaluationResults]) -> None:
         ("groups: all right", "groups", "whole", "whole_chance"),
         ("  their questions one by one", "groups", "single", "single_chance"),
     ):
-        scores = [getattr(r, name) for r in results]
-        chance = share(_first(getattr(s, guess, None) for s in scores if s is not None))
-        if not key:
-            if chance:
-                rows.add_row(label, "", chance, *("" for _ in scores))
-            continue
-        estimates = [None if score is None else getattr(score, key) for score in scores]
-        if any(estimates):
-            count = "" if key == "gap" else str(max(e.n for e in estimates if e is not None))
-            rows.add_row(label, count, chance, *map(percent, estimates))
+        if not key and (chances := scores.values(name, guess)):
+            yield ScoreTableRow(label, ["" for _ in scores.results], chance=chances[0])
+        elif key and scores.values(name):
+            chance = (name, guess) if guess else ()
+            yield scores.row(label, name, key, chance=chance, counts=key != "gap")
 
 
-def _add_open_ended(rows: Table, results: Sequence[EvaluationResults]) -> None:
-    """Add the rows of metrics of replies to multiple choice, and of open-ended answers: the
-    judge's, the metrics', and MLVU's rubrics.
+def _open_ended_rows(scores: _Scores) -> Iterator[ScoreTableRow]:
+    """Yield the rows of metrics of replies to multiple choice, and of open-ended answers: the
+    judge's, the metrics', those by points, of spans, and of MLVU's rubrics.
     """
-    for name in dict.fromkeys(n for r in results for n in r.choice_metrics):
-        cells = [percent(r.choice_metrics.get(name)) for r in results]
-        rows.add_row(f"replies: {escape(name)}", "", "", *cells)
-    scores = [r.written for r in results]
-    if any(scores):
+    yield from scores.rows("replies: {}", "choice_metrics")
+    if scores.values("written"):
+        yield scores.row("written: judged right", "written", "judged")
+        yield scores.row("  corrected for the judge", "written", "corrected")
+        yield from scores.rows("  {}", "written", "metrics")
+    if scores.values("by_points"):
+        yield scores.row("open: score by points", "by_points", "score", counts=True)
+        yield from scores.rows("  {}", "by_points", "skills")
         for label, key in (
-            ("written: judged right", "judged"),
-            ("  corrected for the judge", "corrected"),
+            ("  all points stated", "all_points"),
+            ("  by a reader without the video", "blind"),
+            ("  by a viewer", "seen"),
+            ("  (model - blind) / (viewer - blind)", "of_range"),
         ):
-            rows.add_row(label, "", "", *(percent(getattr(s, key)) if s else "-" for s in scores))
-        for name in dict.fromkeys(n for s in scores if s for n in s.metrics):
-            cells = [percent(s.metrics.get(name)) if s else "-" for s in scores]
-            rows.add_row(f"  {escape(name)}", "", "", *cells)
-    _add_points(rows, [r.by_points for r in results])
-    _add_spans(rows, "when: ", [r.when for r in results])
-    _add_evidence(rows, [r.with_evidence for r in results])
+            if scores.values("by_points", key):
+                yield scores.row(label, "by_points", key)
+        yield scores.row("  points graded by", "by_points", "grader")
+    yield from _span_rows(scores, "when: ", "when")
+    if scores.values("with_evidence"):
+        yield scores.row("with evidence: right", "with_evidence", "right", counts=True)
+        label = f"  right, and IoU of {EVIDENCE_IOU:g} or more"
+        yield scores.row(label, "with_evidence", "with_evidence")
+        yield from _span_rows(scores, "  evidence: ", "with_evidence", "spans")
     for name, scales in SCALES.items():
-        tasks = [r.rubric.tasks.get(name) if r.rubric else None for r in results]
-        if not any(tasks):
-            continue
-        count = max(t.n for t in tasks if t is not None)
-        cells = ["-" if t is None else f"{t.value:.2f}" for t in tasks]
-        rows.add_row(f"{name} (2-10)", str(count), "", *cells)
-        for scale in scales:
-            means = [r.rubric.scales.get(scale) if r.rubric else None for r in results]
-            rows.add_row(
-                f"  {scale} (1-5)", "", "", *("-" if m is None else f"{m:.2f}" for m in means)
-            )
-    averages = [r.rubric.g_avg if r.rubric else None for r in results]
-    if any(a is not None for a in averages):
-        rows.add_row("G-Avg", "", "", *("-" if a is None else f"{a:.2f}" for a in averages))
-    if any(r.rubric for r in results):
-        rows.add_row("graded by", "", "", *(r.rubric.grader if r.rubric else "-" for r in results))
+        if tasks := scores.values("rubric", "tasks", name):
+            count = max(task.n for task in tasks)
+            label, path = f"{name} (2-10)", ("rubric", "tasks", name, "value")
+            yield scores.row(label, *path, form="{:.2f}", n=count)
+            for scale in scales:
+                yield scores.row(f"  {scale} (1-5)", "rubric", "scales", scale, form="{:.2f}")
+    if scores.values("rubric", "g_avg"):
+        yield scores.row("G-Avg", "rubric", "g_avg", form="{:.2f}")
+    if scores.values("rubric"):
+        yield scores.row("graded by", "rubric", "grader")
 
 
-def _add_points(rows: Table, scores: Sequence[PointScores | None]) -> None:
-    given = [score for score in scores if score is not None]
-    if not given:
-        return
-    count = max((s.score.n for s in given if s.score is not None), default=0)
-    rows.add_row("open: score by points", str(count), "", *(percent(s and s.score) for s in scores))
-    for skill in dict.fromkeys(name for s in given for name in s.skills):
-        cells = [percent(s.skills.get(skill)) if s else "-" for s in scores]
-        rows.add_row(f"  {escape(skill)}", "", "", *cells)
-    for label, key in (
-        ("  all points stated", "all_points"),
-        ("  by a reader without the video", "blind"),
-        ("  by a viewer", "seen"),
-    ):
-        values = [getattr(s, key) if s else None for s in scores]
-        if any(value is not None for value in values):
-            rows.add_row(label, "", "", *(share(value) or "-" for value in values))
-    if any(s.of_range for s in given):
-        cells = [percent(s.of_range) if s else "-" for s in scores]
-        rows.add_row("  (model - blind) / (viewer - blind)", "", "", *cells)
-    rows.add_row("  points graded by", "", "", *(escape(s.grader) if s else "-" for s in scores))
+def _span_rows(scores: _Scores, label: str, *path: str) -> Iterator[ScoreTableRow]:
+    """Yield the rows of spans that models name."""
+    if given := scores.values(*path):
+        count = max(spans.asked - spans.failed for spans in given)
+        yield scores.row(f"{label}mean IoU of spans", *path, "mean_iou", n=count)
+        yield from scores.rows("  R@{}", *path, "recall")
+        yield scores.row("  unreadable replies", *path, form="{0.unread} of {0.replies}")
+        if any(scores.values(*path, "failed")):
+            yield scores.row("  without a reply", *path, "failed")
 
 
-def _add_spans(rows: Table, label: str, scores: Sequence[SpanScores | None]) -> None:
-    """Add the rows of spans that models name."""
-    given = [score for score in scores if score is not None]
-    if not given:
-        return
-    count = str(max(s.asked - s.failed for s in given))
-    cells = [percent(s and s.mean_iou) for s in scores]
-    rows.add_row(f"{label}mean IoU of spans", count, "", *cells)
-    for name in dict.fromkeys(name for s in given for name in s.recall):
-        recalls = [percent(s.recall.get(name) if s else None) for s in scores]
-        rows.add_row(f"  R@{name}", "", "", *recalls)
-    unread = [f"{s.unread} of {s.replies}" if s else "-" for s in scores]
-    rows.add_row("  unreadable replies", "", "", *unread)
-    if any(s.failed for s in given):
-        rows.add_row("  without a reply", "", "", *(str(s.failed) if s else "-" for s in scores))
+def table(results: Sequence[EvaluationResults], heads: Mapping[str, str] | None = None) -> Table:
+    """Return the table of accuracies in percent with 95 % intervals, and of guessing.
 
+    Rows are types, splits and averages; columns are models. `heads`: column heads (`labels`).
+    """
+    from rich.table import Table
 
-def _add_evidence(rows: Table, scores: Sequence[EvidenceScores | None]) -> None:
-    """Add the rows of answers that name their evidence."""
-    given = [score for score in scores if score is not None]
-    if not given:
-        return
-    count = str(max(s.right.n for s in given))
-    rows.add_row("with evidence: right", count, "", *(percent(s and s.right) for s in scores))
-    cells = [percent(s and s.with_evidence) for s in scores]
-    rows.add_row(f"  right, and IoU of {EVIDENCE_IOU:g} or more", "", "", *cells)
-    _add_spans(rows, "  evidence: ", [s and s.spans for s in scores])
+    shown = Table(title="accuracy, % (95 % interval)", title_justify="left", box=None)
+    for name in HEAD:
+        shown.add_column(name, justify="right" if name else "left")
+    heads = heads or labels(results)
+    for one in results:
+        shown.add_column(Text(heads[one.model]), justify="right", overflow="fold")
+    for row in score_rows(results):
+        shown.add_row(*map(escape, row.cells), style="bold" if row.label in (ALL, MACRO) else None)
+    return shown
 
 
 def describe_folder(folder: Path) -> str:
@@ -244,52 +262,49 @@ def describe_folder(folder: Path) -> str:
 
 def headline(results: Sequence[EvaluationResults]) -> list[str]:
     """Return one line with the scores of each model."""
-    lines: list[str] = []
-    for one in results:
-        scores: list[str] = []
-        if one.weighted is not None:
-            said = [f"chance {share(one.chance)} %"] if one.chance is not None else []
-            said += ["one video: no interval"] if one.weighted.low is None else []
-            guess = f" ({'; '.join(said)})" if said else ""
-            scores.append(f"{percent(one.weighted)} % of {one.weighted.n} questions right{guess}")
-        if one.unparsed:
-            scores.append(f"{100 * one.unparsed:.1f} % of the replies name no option")
-        scores += [f"{name} {100 * value:.1f}" for name, value in one.named.items()]
-        if one.written is not None and one.written.judged is not None:
-            judged = one.written.judged
-            scores.append(f"{percent(judged)} % of {judged.n} written answers judged right")
-        if one.by_points is not None:
-            scores += _describe_points(one.by_points)
-        if one.when is not None:
-            scores.append(_describe_when(one.when))
-        if one.with_evidence is not None:
-            both = one.with_evidence.with_evidence
-            scores.append(f"{percent(both)} % of {both.n} right with their evidence")
-        for together, text in ((one.sets, "all right in {} % of {} sets"),
-                               (one.pairs, "both right in {} % of {} pairs")):  # fmt: skip
-            if together is not None:
-                guess = f" (chance {share(together.whole_chance)} %)"
-                whole = together.whole
-                scores.append(text.format(percent(whole), whole.n) + guess)
-        if one.twins is not None:
-            both = one.twins
-            scores.append(
-                f"{both.gap.n} of them with a twin: {percent(both.choice)} % by choice, "
-                f"{percent(both.written)} % in words, gap {percent(both.gap)} points"
-            )
-        if one.groups is not None:
-            scores.append(
-                f"all right in {percent(one.groups.whole)} % of {one.groups.whole.n} groups"
-            )
-        if one.rubric is not None:
-            tasks = one.rubric.tasks.items()
-            scores += [f"{name} {task.value:.2f} of 10" for name, task in tasks]
-        if one.rubric is not None and one.rubric.g_avg is not None:
-            scores.append(f"G-Avg {one.rubric.g_avg:.2f}")
-        if one.rubric is not None and one.rubric.grader:
-            scores.append(f"graded by {one.rubric.grader}")
-        lines.append(f"score: {one.model}: {'; '.join(scores) or 'nothing could be scored'}")
-    return lines
+    scored = [(one.model, "; ".join(_describe_scores(one))) for one in results]
+    return [f"score: {model}: {text or 'nothing could be scored'}" for model, text in scored]
+
+
+def _describe_scores(one: EvaluationResults) -> Iterator[str]:
+    if one.weighted is not None:
+        said = [f"chance {share(one.chance)} %"] if one.chance is not None else []
+        said += ["one video: no interval"] if one.weighted.low is None else []
+        guess = f" ({'; '.join(said)})" if said else ""
+        yield f"{_of(one.weighted, 'questions right')}{guess}"
+    if one.unparsed:
+        yield f"{share(one.unparsed)} % of the replies name no option"
+    yield from (f"{name} {share(value)}" for name, value in one.named.items())
+    if one.written is not None and one.written.judged is not None:
+        yield _of(one.written.judged, "written answers judged right")
+    if one.by_points is not None:
+        yield from _describe_points(one.by_points)
+    if one.when is not None:
+        yield _describe_when(one.when)
+    if one.with_evidence is not None:
+        yield _of(one.with_evidence.with_evidence, "right with their evidence")
+    for all_right, together, name in (
+        ("all right", one.sets, "sets"),
+        ("both right", one.pairs, "pairs"),
+    ):
+        if together is not None:
+            chance = share(together.whole_chance)
+            yield f"{all_right} in {_of(together.whole, name)} (chance {chance} %)"
+    if one.twins is not None:
+        yield (
+            f"{one.twins.gap.n} of them with a twin: {percent(one.twins.choice)} % by choice, "
+            f"{percent(one.twins.written)} % in words, gap {percent(one.twins.gap)} points"
+        )
+    if one.groups is not None:
+        yield f"all right in {_of(one.groups.whole, 'groups')}"
+    if one.rubric is not None:
+        yield from (f"{name} {task.value:.2f} of 10" for name, task in one.rubric.tasks.items())
+        yield from [f"G-Avg {one.rubric.g_avg:.2f}"] if one.rubric.g_avg is not None else []
+        yield from [f"graded by {one.rubric.grader}"] if one.rubric.grader else []
+
+
+def _of(estimate: Estimate, what: str) -> str:
+    return f"{percent(estimate)} % of {estimate.n} {what}"
 
 
 def _describe_when(when: SpanScores) -> str:
@@ -314,14 +329,10 @@ def _describe_points(by: PointScores) -> list[str]:
 
 def for_page(results: Sequence[EvaluationResults]) -> dict[str, Any]:
     """Return the scores for the report: a line for each model, and the table as texts."""
-    scores = table(results, {one.model: one.model for one in results})
-    cells = [
-        [str(Text.from_markup(str(cell))) for cell in column.cells] for column in scores.columns
-    ]
     return {
         "lines": headline(results),
-        "head": [str(column.header) for column in scores.columns],
-        "rows": [list(row) for row in zip(*cells, strict=True)],
+        "head": [*HEAD, *(one.model for one in results)],
+        "rows": [row.cells for row in score_rows(results)],
     }
 
 
@@ -362,38 +373,32 @@ def write_replies(questions: Sequence[Question], path: Path) -> None:
     """
     import pyarrow as pa
 
+    text, number, flag = pa.string(), pa.int64(), pa.bool_()
+    columns = {
+        "question_id": text, "video_id": text, "model": text, "rotation": number, "reply": text,
+        "letter": text, "rule": text, "correct": flag, "choice": text, "failed": text, "cut": flag,
+        "prompt": text, "text_hash": text, "tokens_in": number, "tokens_out": number,
+        "frame_times": pa.list_(pa.float64()), "frame_hashes": pa.list_(text), "decoder": text,
+    }  # fmt: skip
     rows = [
-        {
-            "question_id": q.question_id, "video_id": q.video_id, "model": a.model,
-            "rotation": a.rotation, "reply": a.reply, "letter": a.letter, "rule": a.rule,
-            "correct": a.correct, "choice": a.choice, "failed": a.failed, "cut": a.cut,
-            **_sent_columns(a),
-        }
+        dict(zip(columns, (
+            q.question_id, q.video_id, a.model, a.rotation, a.reply, a.letter, a.rule, a.correct,
+            a.choice, a.failed, a.cut, a.prompt, *_sent(a),
+        ), strict=True))
         for q in questions
         for a in answers(q)
     ]  # fmt: skip
-    text = pa.string()
-    schema = pa.schema(
-        {
-            "question_id": text, "video_id": text, "model": text, "rotation": pa.int64(),
-            "reply": text, "letter": text, "rule": text, "correct": pa.bool_(), "choice": text,
-            "failed": text, "cut": pa.bool_(), "prompt": text, "text_hash": text,
-            "tokens_in": pa.int64(), "tokens_out": pa.int64(),
-            "frame_times": pa.list_(pa.float64()), "frame_hashes": pa.list_(text), "decoder": text,
-        }.items()
-    )  # fmt: skip
-    write_parquet(pa.Table.from_pylist(rows, schema=schema), path)
+    write_parquet(pa.Table.from_pylist(rows, schema=pa.schema(columns.items())), path)
 
 
-def _sent_columns(answer: Answer) -> dict[str, Any]:
-    """Return what was sent for a reply; null where it is not known, as of replies from a file."""
+def _sent(answer: Answer) -> tuple[Any, ...]:
+    """Return what was sent for a reply (hash of the text, tokens in and out, times and hashes of
+    frames, decoder); null where it is not known, as of replies from a file.
+    """
     sent: Mapping[str, Any] = answer.sent
-    frames, tokens = sent.get("frames", {}), sent.get("tokens", (None, None))
-    return {
-        "prompt": answer.prompt, "text_hash": sent.get("text"),
-        "tokens_in": tokens[0], "tokens_out": tokens[1], "frame_times": frames.get("times"),
-        "frame_hashes": frames.get("hashes"), "decoder": frames.get("decoder"),
-    }  # fmt: skip
+    frames = sent.get("frames", {})
+    seen = (frames.get(name) for name in ("times", "hashes", "decoder"))
+    return (sent.get("text"), *sent.get("tokens", (None, None)), *seen)
 
 
 def bars(one: EvaluationResults) -> Figure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from dataclasses import replace
@@ -28,6 +29,8 @@ from mustsee.stats import Difference, Estimate
 from tests.evaluate.test_compare import answered, evaluate
 from tests.evaluate.test_score import ask, right, two_models, wrong
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "compared.txt"
+FILES = (compare_show.SCORES, compare_show.PAIRS, compare_show.MISSING, compare_show.LATEX)
 EVIL = "</td><script>alert(1)</script>"
 TEX = r"50 % of \input{x} & a_b #1 $y$ ~ ^ {z} <s>"
 
@@ -44,6 +47,17 @@ def some() -> ComparisonTable:
 def rows_of(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def test_the_tables_are_shown_as_before(tmp_path: Path) -> None:
+    table = some()
+    output = io.StringIO()
+    Console(file=output, width=100).print(compare_show.terminal_table(table))
+    compare_show.write(tmp_path, [table, replace(table, people={})], {}, title="Two & two")
+    texts = [output.getvalue(), *((tmp_path / name).read_text(encoding="utf-8") for name in FILES)]
+    # The last digits of a float are those of the processor.
+    text = re.sub(r"\d\.\d{9,}", lambda found: f"{float(found[0]):.8f}", "\n".join(texts))
+    assert text == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_the_files_hold_the_numbers_of_the_tables(tmp_path: Path) -> None:

@@ -8,17 +8,20 @@ CinePile's 33 questions a clip (Miller 2024, arXiv 2411.00640). All intervals ar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+Key = TypeVar("Key")
 Floats = NDArray[np.float64]
 Clusters = Sequence[Hashable] | NDArray[np.integer[Any]]  # an array needs the least memory
 MIN_CLUSTERS = 10  # clusters below which percentiles of resamples give too narrow intervals
+MAX_P = 0.05  # p-value, adjusted by Holm, of what is more than noise
 MIN_YOUDEN = 0.1  # sensitivity + specificity - 1, above which a judge's errors can be corrected
 
 
@@ -54,12 +57,27 @@ class Difference:
     method: str
     p_holm: float | None = None
 
+    @property
+    def adjusted_p(self) -> float:
+        """`p_holm`, or `p` of a comparison that is no part of a family."""
+        return self.p if self.p_holm is None else self.p_holm
+
+    @property
+    def p_text(self) -> str:
+        """`adjusted_p` with four digits."""
+        return "< 0.0001" if self.adjusted_p < 0.0001 else f"{self.adjusted_p:.4f}"
+
+    def is_above(self, level: float = MAX_P) -> bool:
+        """Whether A is above B by more than noise."""
+        return self.value > 0 and self.adjusted_p <= level
+
 
 def _z(level: float) -> float:
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
-def _t(level: float, degrees: float) -> float:
+def t_quantile(level: float, degrees: float) -> float:
+    """Return Student's quantile of a two-sided interval."""
     from scipy.special import stdtrit  # `scipy.stats` takes half a second to import
 
     return float(stdtrit(degrees, 0.5 + level / 2))
@@ -92,7 +110,7 @@ def wilson(
     """
     if n <= 0 or not 0 <= right <= n:
         raise ValueError(f"{right} right of {n}")
-    z = _z(level) if degrees is None else _t(level, degrees)
+    z = _z(level) if degrees is None else t_quantile(level, degrees)
     share, scale = right / n, 1 + z * z / n
     centre = (share + z * z / (2 * n)) / scale
     half = z / scale * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -143,7 +161,7 @@ def mean(values: ArrayLike, clusters: Clusters | None = None, level: float = 0.9
         low, high = wilson(value * effective_n, effective_n, level, degrees)
         method = "clustered wilson"
     else:
-        half = _t(level, count - 1) * se
+        half = t_quantile(level, count - 1) * se
         low, high, method = value - half, value + half, "clustered t"
     return Estimate(
         value=value, low=low, high=high, n=len(scores), clusters=count, method=method, se=se
@@ -190,7 +208,7 @@ def _resampling_interval(
     value: float, resampled: Floats, count: int, level: float
 ) -> tuple[float, float]:
     """Return the interval from resamples of `count` clusters (see `bootstrap`)."""
-    quantile = _t(level, count - 1) * math.sqrt(count / (count - 1))
+    quantile = t_quantile(level, count - 1) * math.sqrt(count / (count - 1))
     if count < MIN_CLUSTERS:
         half = quantile * (float(resampled.std(ddof=1)) if len(resampled) > 1 else 0.0)
         return value - half, value + half
@@ -275,7 +293,7 @@ def paired_difference(
     if not se:
         low, high, p = None, None, sign_permutation(left, right, clusters)
     else:
-        half = _t(level, count - 1) * se
+        half = t_quantile(level, count - 1) * se
         low, high = value - half, value + half
         p = float(2 * stdtr(count - 1, -abs(value) / se))
     return Difference(
@@ -291,24 +309,22 @@ def sign_permutation(
     draws: int = 10_000,
     seed: int = 0,
 ) -> float:
-    """Return the two-sided p-value of the sign permutation test over clusters; exact up to 14
-    clusters.
+    """Return the two-sided p-value of the sign permutation test over clusters (`scipy.stats`'s
+    `permutation_test`); exact up to 14 clusters.
     """
     gaps = _scores(a) - _scores(b)
     sums = np.bincount(_codes(clusters, len(gaps)), weights=gaps)
     sums = sums[sums != 0]
-    if not len(sums):
+    if len(sums) < 2:
         return 1.0
-    observed = abs(sums.sum()) - 1e-9
-    if len(sums) <= 14:
-        bits = (np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums))) & 1
-        return float((np.abs((2 * bits - 1) @ sums) >= observed).mean())
-    rng = np.random.default_rng(seed)
-    hits = sum(
-        int((np.abs(rng.choice((-1.0, 1.0), size=(500, len(sums))) @ sums) >= observed).sum())
-        for _ in range(draws // 500)
-    )
-    return (hits + 1) / (draws // 500 * 500 + 1)
+    from scipy.stats import permutation_test  # half a second to import, for a rare case
+
+    result: Any = permutation_test(
+        (sums,), lambda signed, axis: np.abs(signed.sum(axis=axis)), alternative="greater",
+        permutation_type="samples", n_resamples=2**14 if len(sums) <= 14 else draws,
+        rng=np.random.default_rng(seed),
+    )  # fmt: skip
+    return float(result.pvalue)
 
 
 def poisson_binomial(chances: ArrayLike) -> Floats:
@@ -316,24 +332,24 @@ def poisson_binomial(chances: ArrayLike) -> Floats:
     these chances (Biscarri et al. 2018, doi 10.1016/j.csda.2018.01.007, section 2.1). SciPy's
     `stats.poisson_binom` has the same values; to import it takes half a second.
     """
-    values = np.asarray(chances, np.float64)
-    pmf = np.zeros(len(values) + 1)
-    pmf[0] = 1.0
-    for n, chance in enumerate(values):
-        more = pmf[: n + 1] * chance
-        pmf[: n + 1] *= 1 - chance
-        pmf[1 : n + 2] += more
-    return pmf
+    trials = ((1 - chance, chance) for chance in np.asarray(chances, np.float64))
+    return reduce(np.convolve, trials, np.ones(1))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values adjusted by Holm, in the same order."""
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted, highest = [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(order):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = highest
-    return adjusted
+    p = np.asarray(p_values, np.float64)
+    order, adjusted = np.argsort(p, kind="stable"), np.empty(len(p))
+    raised = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted[order] = np.minimum(1.0, raised)
+    return adjusted.tolist()
+
+
+def adjust(differences: Mapping[Key, Difference]) -> dict[Key, Difference]:
+    """Return differences with their `p_holm`, adjusted over all of them."""
+    adjusted = holm([one.p for one in differences.values()])
+    each = zip(differences.items(), adjusted, strict=True)
+    return {key: replace(one, p_holm=p) for (key, one), p in each}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,7 @@
 """Statistics against scipy and statsmodels, and intervals by simulation."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -196,6 +198,34 @@ def test_permutation_of_few_clusters_is_exact() -> None:
     a, b = [1.0, 1.0, 1.0, 1.0, 1.0], [0.0] * 5
     assert stats.sign_permutation(a, b) == pytest.approx(2 / 32)
     assert stats.sign_permutation(a, b, ["x"] * 5) == 1.0
+
+
+@given(st.lists(st.sampled_from((-1.0, -0.5, 0.0, 1 / 3, 0.5, 1.0)), min_size=1, max_size=9))
+@settings(max_examples=40, deadline=None)  # the first one imports scipy.stats
+def test_permutation_counts_all_ways_to_sign_the_clusters(gaps: list[float]) -> None:
+    ways = [abs(sum(s * gap for s, gap in zip(signs, gaps, strict=True)))
+            for signs in product((-1, 1), repeat=len(gaps))]  # fmt: skip
+    expected = sum(way >= abs(sum(gaps)) - 1e-9 for way in ways) / len(ways)
+    assert stats.sign_permutation(gaps, [0.0] * len(gaps)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_permutation_of_many_clusters_draws_its_ways() -> None:
+    assert stats.sign_permutation([1.0] * 14, [0.0] * 14) == 2 / 2**14  # exact
+    assert stats.sign_permutation([1.0] * 40, [0.0] * 40) == 1 / 10_001  # no draw is as far out
+    assert stats.sign_permutation([1.0, 0.0] * 20, [0.0, 1.0] * 20) == 1.0
+
+
+def test_differences_of_a_family_are_adjusted_and_named_beyond_noise() -> None:
+    def gap(value: float, p: float) -> stats.Difference:
+        return stats.Difference(value=value, low=None, high=None, p=p, n=9, clusters=9, method="t")
+
+    alone = {"a": gap(0.2, 0.02), "b": gap(0.1, 0.04), "c": gap(-0.3, 0.00001)}
+    assert [name for name, one in alone.items() if one.is_above()] == ["a", "b"]
+    family = stats.adjust(alone)
+    assert [one.p_holm for one in family.values()] == pytest.approx([0.04, 0.04, 0.00003])
+    assert [one.p_text for one in family.values()] == ["0.0400", "0.0400", "< 0.0001"]
+    assert [name for name, one in family.items() if one.is_above(0.03)] == []
+    assert stats.adjust({}) == {}
 
 
 def test_permutation_holds_its_level_on_clusters() -> None:

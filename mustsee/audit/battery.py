@@ -22,7 +22,6 @@ SHORTCUTS = ("blind", "transcript", "one_frame", "shuffled")
 # conditions in which a dataset that needs its videos is at chance
 CHANCE_CONDITIONS = (*SHORTCUTS, "without_evidence")
 OPEN = "_open"  # ends the name of a condition without the options, which has no chance to be right
-ALARM_LEVEL = 0.05  # p-value, adjusted by Holm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +74,8 @@ class ConditionResult:
     @property
     def alarm(self) -> bool:
         """Whether it is above chance, and should not be."""
-        p = self.over.p if self.over.p_holm is None else self.over.p_holm
         unwanted = self.kind == "guesser" or self.name in CHANCE_CONDITIONS
-        return unwanted and self.over.value > 0 and p <= ALARM_LEVEL
+        return unwanted and self.over.is_above()
 
 
 class Replies:
@@ -136,10 +134,8 @@ def battery(
 
 def adjust(results: Sequence[ConditionResult]) -> list[ConditionResult]:
     """Return the results with p-values adjusted by Holm over those that chance can get right."""
-    adjusted = iter(stats.holm([r.over.p for r in results if r.chance]))
-    return [
-        replace(r, over=replace(r.over, p_holm=next(adjusted))) if r.chance else r for r in results
-    ]
+    adjusted = stats.adjust({n: r.over for n, r in enumerate(results) if r.chance})
+    return [replace(r, over=adjusted.get(n, r.over)) for n, r in enumerate(results)]
 
 
 def _graded(answer: Answer) -> Answer:
@@ -260,7 +256,7 @@ def place(
     if not named:
         return None
     places = [cluster for _, _, cluster in named]
-    over = {
+    gaps = {
         position: stats.paired_difference(
             [float(p == position) for p, _, _ in named],
             [1 / count if position < count else 0.0 for _, count, _ in named],
@@ -268,12 +264,11 @@ def place(
         )
         for position in range(max(count for _, count, _ in named))
     }
-    holm = stats.holm([d.p for d in over.values()])
-    adjusted = {n: replace(d, p_holm=p) for (n, d), p in zip(over.items(), holm, strict=True)}
-    best = max(adjusted, key=lambda n: (adjusted[n].value, -n))
+    over = stats.adjust(gaps)
+    best = max(over, key=lambda n: (over[n].value, -n))
     return Place(
         letter=LETTERS[best],
         share=sum(p == best for p, _, _ in named) / len(named),
-        over=adjusted[best],
+        over=over[best],
         turned=sum(changed) / len(changed) if changed else 0.0,
     )

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 NAME = "learned"
 DECIMALS = 4  # digits of the metric; further ones depend on the processor's kernels
-ALARM_LEVEL = 0.05  # p-value, adjusted by Holm
 WARN_LEAD = 0.1  # lead over chance from which the run warns, although it may be luck
 
 
@@ -89,19 +88,13 @@ def _known_forms(questions: Sequence[Question], rights: Sequence[float]) -> set[
     # A form that all questions have is tested once.
     forms = {q.form for q in questions if q.form is not None}
     groups: list[str | None] = [None, *(sorted(forms) if len(forms) > 1 else ())]
-    tests: list[tuple[float, float]] = []
+    gaps = dict[str | None, stats.Difference]()
     for form in groups:
         chosen = [n for n, q in enumerate(questions) if form in (None, q.form)]
         chances = [chance_of(questions[n]) for n in chosen]
         videos = [questions[n].video_id for n in chosen]
-        over = stats.paired_difference([rights[n] for n in chosen], chances, videos)
-        tests.append((over.value, over.p))
-    adjusted = stats.holm([p for _, p in tests])
-    return {
-        form
-        for form, (value, _), p in zip(groups, tests, adjusted, strict=True)
-        if value > 0 and p <= ALARM_LEVEL
-    }
+        gaps[form] = stats.paired_difference([rights[n] for n in chosen], chances, videos)
+    return {form for form, gap in stats.adjust(gaps).items() if gap.is_above()}
 
 
 def record_learned(tables: Tables) -> Mapping[str, Any]:

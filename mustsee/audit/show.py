@@ -58,11 +58,6 @@ def item_row(item: AuditedQuestion) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def p_value(difference: Difference) -> str:
-    p = difference.p if difference.p_holm is None else difference.p_holm
-    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
-
-
 def points(difference: Difference | None) -> str:
     """Return a difference in percentage points: "+12.1 (8.0 to 16.2)"; "-" for None."""
     if difference is None:
@@ -89,7 +84,7 @@ def battery(results: Sequence[ConditionResult], title: str = "guesses, % right")
             table.add_row(
                 SHORT.get(t.name, t.name.replace("_", " ")), str(t.right.n), percent(t.right),
                 f"{100 * t.chance:.1f}" if t.chance else "-", f"{100 * t.known.value:+.1f}",
-                p_value(t.over) if t.chance else "-", "shortcut" if t.alarm else "",
+                t.over.p_text if t.chance else "-", "shortcut" if t.alarm else "",
             )  # fmt: skip
         table.add_section()
     return table

@@ -23,7 +23,6 @@ from mustsee.questions.chance import chance_to_pass
 Then = Literal["drop", "weigh", "mark"]
 RIGHT, WRONG, FAILED = 1, 0, -1  # of one reply
 BUCKETS = 64  # groups of videos, which the test against chance takes as its independent units
-ALARM_LEVEL = 0.05  # p-value, adjusted by Holm
 MAX_GROUPS = 500  # types that are tested; rows of further ones count with the whole set only
 DECIDED = ("known", "not known", "not decided", "left alone")
 
@@ -126,23 +125,15 @@ class ReaderScores:
         """Return the groups in which it is right more often than a guesser (t-test over buckets of
         videos, adjusted by Holm).
         """
-        names, tests = list[str](), list[tuple[float, float]]()
+        gaps = dict[str, stats.Difference]()
         for name, sums in self.sums.items():
             used = sums[sums[:, 2] > 0]
             if not len(used):
                 continue
             mean = used[:, 2].mean()
-            gap = stats.paired_difference(
-                used[:, 0] / mean, used[:, 1] / mean, list(range(len(used)))
-            )
-            names.append(name)
-            tests.append((gap.value, gap.p))
-        adjusted = stats.holm([p for _, p in tests])
-        return frozenset(
-            name
-            for name, (value, _), p in zip(names, tests, adjusted, strict=True)
-            if value > 0 and p <= ALARM_LEVEL
-        )
+            buckets = list(range(len(used)))
+            gaps[name] = stats.paired_difference(used[:, 0] / mean, used[:, 1] / mean, buckets)
+        return frozenset(name for name, gap in stats.adjust(gaps).items() if gap.is_above())
 
 
 @dataclass(frozen=True, kw_only=True)

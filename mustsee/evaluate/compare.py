@@ -26,11 +26,10 @@ from mustsee.evaluate.span_replies import parse_spans
 from mustsee.evaluate.span_scores import measure_iou
 from mustsee.questions.chance import chance_level
 from mustsee.records import Question
-from mustsee.stats import Difference, Estimate
+from mustsee.stats import MAX_P, Difference, Estimate
 
 # Kinds of a measure.
 CHOICE, POINTS, RUBRIC, JUDGED, IOU = "choice", "points", "rubric", "judged", "iou"
-MAX_P = 0.05  # adjusted p-value below which two models differ beyond noise
 TIE = 1e-9  # difference of means below which two models share a rank
 ALL, MACRO = "all questions", "mean of types"
 G_AVG = "G-Avg"  # name of the mean of types by rubrics (MLVU, Tab. 2)
@@ -132,8 +131,7 @@ class Comparison:
     @property
     def beyond_noise(self) -> bool:
         """Whether they differ by more than noise (`MAX_P`)."""
-        gap = self.difference
-        return (gap.p if gap.p_holm is None else gap.p_holm) < MAX_P
+        return self.difference.adjusted_p < MAX_P
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -411,11 +409,7 @@ def _compare_pairs(
         (a, b): stats.paired_difference(values[a], values[b], videos)
         for a, b in combinations(values, 2)
     }
-    adjusted = stats.holm([gap.p for gap in gaps.values()])
-    return [
-        Comparison(a=a, b=b, difference=replace(gap, p_holm=p))
-        for ((a, b), gap), p in zip(gaps.items(), adjusted, strict=True)
-    ]
+    return [Comparison(a=a, b=b, difference=gap) for (a, b), gap in stats.adjust(gaps).items()]
 
 
 def _rank(

@@ -11,8 +11,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from mustsee.evaluate import compare_show as show
-from mustsee.evaluate.compare import MAX_P, RUBRIC, ComparisonTable
-from mustsee.stats import Estimate
+from mustsee.evaluate.compare import RUBRIC, ComparisonTable
+from mustsee.stats import MAX_P, Estimate
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -105,7 +105,7 @@ def _page_table(table: ComparisonTable, chart: bytes | None) -> PageTable:
             (
                 pair.a, pair.b, f"{show.number(pair.difference.value, table.measure)}",
                 show.interval(pair.difference, table.measure), pair.difference.n,
-                show.p_text(pair.difference), pair.beyond_noise,
+                pair.difference.p_text, pair.beyond_noise,
             )
             for pair in table.pairs
         ],

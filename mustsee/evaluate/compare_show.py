@@ -175,11 +175,6 @@ def interval(estimate: Estimate | Difference | None, measure: Measure) -> str:
     return f"{low} to {high}" if low.startswith("-") else f"{low}–{high}"
 
 
-def p_text(difference: Difference) -> str:
-    p = difference.p if difference.p_holm is None else difference.p_holm
-    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
-
-
 def verdict(table: ComparisonTable) -> str:
     """Return a sentence on the pairs of models that differ beyond noise."""
     if not table.pairs:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from mustsee.calls.usage import CallCounts, UsageTotals
+from mustsee.stats import t_quantile
 
 INTERVAL_LEVEL = 0.9  # level of the intervals
 FIGURES = ("calls", "tokens_in", "tokens_out", "usd")
@@ -117,11 +118,8 @@ def extrapolate(
     pairs = zip(values, sizes, strict=True)
     spread = math.fsum((y / x - rate) ** 2 for y, x in pairs) / (len(values) - 1)
     of_rate = math.fsum(x * x for x in sizes) * (rest_size / size) ** 2
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(len(values) - 1, 0.5 + INTERVAL_LEVEL / 2)) * math.sqrt(
-        spread * (of_rate + math.fsum(x * x for x in rest))
-    )
+    quantile = t_quantile(INTERVAL_LEVEL, len(values) - 1)
+    half = quantile * math.sqrt(spread * (of_rate + math.fsum(x * x for x in rest)))
     return ExpectedRange(
         expected=of_sample + expected,
         low=of_sample + max(0.0, expected - half),

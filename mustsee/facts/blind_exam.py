@@ -13,9 +13,9 @@ from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance
 from mustsee.facts.draw import TRIES, Likeness, is_coherent, is_most_alike
-from mustsee.facts.rank import rank
 from mustsee.facts.select import Chosen, ChosenGroup, SelectRules
 from mustsee.facts.settings import PASSES, FactSettings
+from mustsee.verify.guess.ask import rank
 
 EXAM_ANSWERS = "exam answers"  # `what` of the requests; one for each question of an exam
 # Further parts of an exam that are asked where none has had a readable reply.

@@ -21,7 +21,6 @@ from mustsee.facts.cases import by_chance
 from mustsee.facts.claims import read_ids
 from mustsee.facts.deep_settings import ChoiceRules
 from mustsee.facts.points import RECIPE, Statement
-from mustsee.facts.rank import rank
 from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.facts.wording import READ_BACK, Timed, readings_form
 from mustsee.questions.drafts import Draft, evidence_metrics, question_id
@@ -29,6 +28,7 @@ from mustsee.questions.rows import Row, Rows, rows_form
 from mustsee.records import Provenance, Question, Span, Video
 from mustsee.replies.forms import Form
 from mustsee.verify.conditions.seen import merge_spans, video_span
+from mustsee.verify.guess.ask import rank
 
 PROMPT = "facts/choices"
 FORM = "claim"  # `form` of the questions

@@ -20,7 +20,6 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.facts.claims import claim_spans
 from mustsee.facts.deep_settings import ClaimRules
-from mustsee.facts.rank import rank
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.questions.drafts import exact_spans
@@ -29,6 +28,7 @@ from mustsee.records import Claim, Span, Video
 from mustsee.replies.forms import Form
 from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.guess.ask import rank
 
 PROMPT = "facts/weigh"
 HOLDS, FAILS, UNTOLD = "HOLDS", "DOES NOT HOLD", "CANNOT BE TOLD"

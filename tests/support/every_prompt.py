@@ -31,7 +31,6 @@ from mustsee.facts.mix import Skill
 from mustsee.facts.point_exam import answer_blind, answer_seen
 from mustsee.facts.point_grades import grade_answers
 from mustsee.facts.points import Statement, compose_open, make_statements
-from mustsee.facts.rank import rank
 from mustsee.facts.select import Chosen
 from mustsee.facts.settings import MODEL_KINDS
 from mustsee.facts.stem import Stem
@@ -49,7 +48,7 @@ from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
 from mustsee.server_probe.settings import ProbeSettings
 from mustsee.server_probe.steps import planned_steps
-from mustsee.verify.guess.ask import match
+from mustsee.verify.guess.ask import match, rank
 from mustsee.verify.guess.filters import BlindGuess, Glimpse
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
 from mustsee.verify.repair import RepairRule

@@ -1,4 +1,5 @@
-"""Requests for guesses: at one question, at several at once, at a set with shared answers.
+"""Requests for guesses: at one question, at several at once, at drafts, at a set with one list of
+answers.
 
 A guess is text alone and short, so most of its price is the request. A guesser of several questions
 also reads the other ones, whose words may give an answer away: what it cannot guess is harder to
@@ -24,6 +25,7 @@ from mustsee.verify.vetting import Judges
 OPEN_PROMPT = "filters/guess_open"  # the prompt of questions without options
 SET_PROMPT = "filters/guess_set"
 MATCH_PROMPT = "filters/match"
+RANK_PROMPT = "facts/rank"
 
 
 class Guess(NamedTuple):
@@ -136,6 +138,27 @@ async def guess_together(
         )
         guesses.append(Guess(verdict, first))
     return tuple(guesses)
+
+
+async def rank(
+    asked: Sequence[tuple[str, Sequence[str]]], asker: Asker, *, seed: int
+) -> tuple[tuple[int, ...], ...]:
+    """Return for each question with its options the options' indices, the most plausible first. The
+    options of each are shown in an order drawn from the seed. Raises BadRow if no reply can be
+    parsed.
+    """
+    orders = [draw_order(len(options), seed, question) for question, options in asked]
+    ranked = await asker.ask(
+        RANK_PROMPT,
+        rankings([len(order) for order in orders]),
+        seed=seed,
+        asked=tuple(
+            {"question": question, "options": tuple(options[i] for i in order)}
+            for (question, options), order in zip(asked, orders, strict=True)
+        ),
+    )
+    each = zip(orders, ranked, strict=True)
+    return tuple(tuple(order[place] for place in ranking) for order, (ranking, _) in each)
 
 
 async def match(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import BadRow
-from mustsee.facts.rank import rank
 from mustsee.prompts import Prompts
 from mustsee.text import LETTERS
+from mustsee.verify.guess.ask import rank
 
 
 class Guesser:

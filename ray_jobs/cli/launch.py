@@ -20,7 +20,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -32,8 +32,10 @@ from mustsee.text import printable
 from ray_jobs.cli import explain
 from ray_jobs.cli.build import build
 from ray_jobs.cli.class_defaults import fill
+from ray_jobs.cli.command import FOLDERS
 from ray_jobs.cli.compose import CONF, compose, compose_job, readable, unknown_flag
 from ray_jobs.runtime.heartbeat import heartbeat
+from ray_jobs.runtime.quick_start import keep_pandas_out, without_collection
 
 EVERY = "all"  # the word behind --help that shows all
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)  # errors of a write to a full disk
@@ -55,22 +57,25 @@ def launch(name: str) -> NoReturn:
         if given.cfg:
             _show(compose_job(name, given.overrides), given.package, resolve=given.resolve)
             sys.exit(0)
-        # Of no use to --help, and slow to import.
-        from mustsee.run.outputs import check_writable
-        from ray_jobs.cli import early
+        with without_collection():
+            # Of no use to --help, and slow to import.
+            from mustsee.run.outputs import check_writable
+            from ray_jobs.cli import early
 
-        points = _points(given.overrides) if given.multirun else {"": given.overrides}
-        configs = {which: _named(which, compose, name, point) for which, point in points.items()}
-        configs = _in_own_folders(name, points, configs)
-        for which, config in configs.items():
-            _named(which, early.check, config)
-            if folder := config.get("out"):
-                check_writable("out", folder)
-        if any("cluster" in config for config in configs.values()):
-            print(
-                f"mustsee: {name}: starting", file=sys.stderr, flush=True
-            )  # The imports take seconds.
-        jobs = {which: _named(which, build, config) for which, config in configs.items()}
+            points = _points(given.overrides) if given.multirun else {"": given.overrides}
+            configs = {
+                which: _named(which, compose, name, point) for which, point in points.items()
+            }
+            configs = _in_own_folders(name, points, configs)
+            for which, config in configs.items():
+                _named(which, early.check, config)
+                if folder := config.get("out"):
+                    check_writable("out", folder)
+            if any("cluster" in config for config in configs.values()):  # The imports take seconds.
+                print(f"mustsee: {name}: starting", file=sys.stderr, flush=True)
+            if not any(map(_names_others_code, configs.values())):
+                keep_pandas_out()
+            jobs = {which: _named(which, build, config) for which, config in configs.items()}
     except UserError as error:
         sys.exit(_say(str(error), 2))
     with heartbeat(name):
@@ -79,6 +84,25 @@ def launch(name: str) -> NoReturn:
     if len(codes) > 1 and failed:
         _say(f"{len(failed)} of {len(codes)} combinations failed: {'; '.join(failed)}", 1)
     sys.exit(max(codes.values()))
+
+
+def _names_others_code(config: DictConfig) -> bool:
+    """Whether a part of a configuration is not of this package, and may make arrays of series."""
+    return any(
+        target.partition(".")[0] not in FOLDERS
+        for target in _targets(OmegaConf.to_container(config))
+    )
+
+
+def _targets(node: Any) -> Iterator[str]:
+    """Yield the name of the class of each part."""
+    if isinstance(node, dict):
+        if isinstance(target := node.get("_target_"), str):
+            yield target
+        node = list(node.values())
+    if isinstance(node, list):
+        for value in node:
+            yield from _targets(value)
 
 
 def _given(name: str, arguments: Sequence[str]) -> argparse.Namespace:

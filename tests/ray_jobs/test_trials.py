@@ -118,16 +118,22 @@ def test_every_job_that_writes_is_tested() -> None:
 def test_a_recipe_that_only_a_model_can_follow_is_refused_without_one() -> None:
     """The error is one line, and says what to set."""
 
-    def check_ask(*overrides: str, job: str = "neptune") -> None:
-        trials.check(build(compose(job, ["videos=x", "out=y", *overrides])).ask, None)
+    def check_ask(job: str, *overrides: str) -> None:
+        trials.check(build(compose(job, ["out=y", *overrides])).ask, None)
 
-    for given in ({"job": "neptune"}, {"job": "cinepile"}):
-        overrides = ["descriptions=x"] if given["job"] == "cinepile" else []
+    inputs = {
+        "neptune": ("videos=x",),
+        "cinepile": ("videos=x", "descriptions=x"),
+        "egoschema": ("narrations=x",),
+    }
+    for job, given in inputs.items():
         with pytest.raises(UserError, match=r"llm=offline has no rules.*llm=openai.*replay") as no:
-            check_ask(*overrides, **given)
+            check_ask(job, *given)
         assert "\n" not in str(no.value)
-    check_ask("ask=facts")
-    check_ask("+experiment=recorded", f"llm.path={ROOT}/examples/replies/neptune.jsonl")
+    check_ask("neptune", "videos=x", "ask=facts")
+    for job in ("neptune", "egoschema"):
+        replies = f"llm.path={ROOT}/examples/replies/{job}.jsonl"
+        check_ask(job, *inputs[job], "+experiment=recorded", replies)
 
 
 @pytest.mark.parametrize("place", ["/proc/mustsee", "/sys/mustsee", "/dev/null", "/dev/null/x"])

@@ -243,7 +243,7 @@ class Silent:
 class Settings:
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("lines", "texts")
-    area: ClassVar[str] = "egoschema"
+    area: ClassVar[str] = "mlvu"
     found: tuple[Question, ...] = field(default=())
 
 
@@ -261,7 +261,7 @@ SPOKEN = Video(
     ("video", "model", "reason"),
     [
         (Video(video_id="v", uri="v", lines=(), unheard="no speech: music"), RULES,
-         "need narrations that name several things: found too little to ask about (lines of speech"
+         "need captions of the inserted clips: found too little to ask about (lines of speech"
          ": 0, texts on the screen: 0); no speech: music"),
         (SPOKEN, RULES, "too little to ask about (lines of speech: 1, texts on the screen: 1)"),
         (SPOKEN, MODEL, f"no usable question: {MODEL}, which was given lines of"),

@@ -5,7 +5,7 @@ import asyncio
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from actors.llm.offline import Offline
+from actors.llm.scripted import ScriptedLlm
 from mustsee.calls.llm import Asker
 from mustsee.prompts import Prompts
 from mustsee.recipes.egoschema import ask as egoschema
@@ -18,8 +18,8 @@ def keywords() -> Keywords:
 
 
 def asked(rows, settings, llm=None) -> list[Video]:
-    """Return the clips with their questions, by the offline rules unless a model is given."""
-    asker = Asker(llm=llm or Offline().open(), prompts=Prompts())
+    """Return the clips with their questions, by the scripted model unless another is given."""
+    asker = Asker(llm=llm or ScriptedLlm(), prompts=Prompts())
 
     async def ask_all() -> list[Video]:
         return await asyncio.gather(*(egoschema.ask(r, asker, settings) for r in rows))

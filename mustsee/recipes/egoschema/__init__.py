@@ -2,9 +2,4 @@
 
 from mustsee.papers import Paper
 
-PAPER = Paper(
-    layout="mustsee.recipes.egoschema.layout",
-    rules="mustsee.recipes.egoschema.offline.rules",
-    rules_need="narrations that name several things",
-    choice_prompt="evaluate/egoschema",
-)
+PAPER = Paper(layout="mustsee.recipes.egoschema.layout", choice_prompt="evaluate/egoschema")

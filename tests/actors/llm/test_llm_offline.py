@@ -17,9 +17,11 @@ from mustsee.errors import BadRow, UserError
 from mustsee.prompts import ROOT
 
 # Claims and open questions, the wording of composed ones, questions on scenes, and a probe are
-# asked of models alone, as is all of Neptune.
+# asked of models alone, as is all of Neptune and EgoSchema.
 MODELS_ONLY = {
-    f"neptune/{path.stem}" for path in Path(ROOT, "neptune").glob("[!_]*.j2")
+    f"{paper}/{path.stem}"
+    for paper in ("neptune", "egoschema")
+    for path in Path(ROOT, paper).glob("[!_]*.j2")
 } | {
     f"cinepile/{name}" for name in ("shortlist", "questions", "choose", "fits")
 } | {

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from actors.llm.offline import Offline
+from actors.llm.scripted import ScriptedLlm
 from mustsee.calls.llm import Asker
 from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
@@ -105,7 +105,7 @@ def test_one_of_near_duplicates_is_kept() -> None:
 
 def test_the_no_question_baseline(real_clips) -> None:
     rows = asked(real_clips[:12], EgoSchemaSettings())
-    asker = Asker(llm=Offline().open(), prompts=Prompts())
+    asker = Asker(llm=ScriptedLlm(), prompts=Prompts())
 
     async def all_() -> list[Video]:
         settings = no_question.NoQuestionSettings()

@@ -1,1 +1,0 @@
-"""EgoSchema's prompts answered by rules: `rules` is registered, `narrated` reads narrations."""

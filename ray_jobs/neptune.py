@@ -18,7 +18,7 @@ from actors.stages.vet import Vet
 from mustsee.errors import UserError
 from mustsee.recipes.neptune import layout
 from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
-from mustsee.recipes.neptune.fit_filters import FilterFit, read_labels
+from mustsee.recipes.neptune.video_filters import FilterFit, read_labels
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from mustsee.schemas import dump

@@ -16,9 +16,15 @@ from typing import Any, Literal
 from actors.part import LlmConfig
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.prompts import Prompts
-from mustsee.recipes.cinepile.induction import InducedTemplates, Induction, question_lists
+from mustsee.recipes.cinepile.induction import (
+    InducedTemplates,
+    Induction,
+    check_unedited,
+    question_lists,
+    summary,
+    write_output,
+)
 from mustsee.recipes.cinepile.question_lists import names_in, read_source
-from mustsee.recipes.cinepile.template_report import check_unedited, summary, write_output
 from mustsee.recipes.cinepile.templates import distinct, too_specific
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.heartbeat import show_step

@@ -9,7 +9,7 @@ from actors.llm.scripted import ScriptedLlm
 from mustsee.calls.llm import Asker
 from mustsee.prompts import Prompts
 from mustsee.recipes.egoschema import ask as egoschema
-from mustsee.recipes.egoschema.keywords import Keywords
+from mustsee.recipes.egoschema.ask import Keywords
 from mustsee.records import Video
 
 

@@ -1,17 +1,185 @@
-"""CinePile's measures as filters: degeneracy, fitting options, vision reliance, hardness."""
+"""CinePile's measures as filters: degeneracy, fitting options, vision reliance, hardness.
+
+Degeneracy (2.4): each of three models answers the question without the scene. Such a question is
+dropped from the test split and kept in train. Vision reliance (2.4): 0 if a model answers from the
+dialogue alone, else 1. Hardness (2.4): 1 if a model that sees the whole scene text errs, else 0.
+Two faults that people found in the study (Fig. 5): a second option that fits the scene, and an
+answer that names a speaker whom the scene does not name.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from mustsee.recipes.cinepile.degenerate import degenerate
-from mustsee.recipes.cinepile.fits import PROMPT, fits
-from mustsee.recipes.cinepile.hardness import hardness
+from mustsee.calls.llm import Asker
+from mustsee.errors import BadRow, Unparsed
+from mustsee.recipes.cinepile.choosing import DIALOGUE, SCENE, choose, rotate_options, verdict
 from mustsee.recipes.cinepile.scene import SceneLine, format_lines, scene_lines
-from mustsee.recipes.cinepile.vision import vision
-from mustsee.records import Question, Video
+from mustsee.records import Question, Verdict, Video
+from mustsee.replies.forms import Form, form, list_of, one_of, record, words
+from mustsee.text import LETTERS
+from mustsee.verify.outcome import AMBIGUOUS, UNTOLD, FilterOutcome, add_outcome, mark_unverified
 from mustsee.verify.vetting import VettingContext
+
+PROMPT = "cinepile/fits"
+SPEAKERS = ("TOLD", "OPEN", "NONE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittingOptions:
+    """`places`: indices of the options that fit. `speaker`: whether the scene names the speaker on
+    whom the question depends (TOLD or OPEN), or it depends on none (NONE). `reply`: the text.
+    """
+
+    places: tuple[int, ...]
+    speaker: str
+    reply: str = ""
+
+
+def fits_form(count: int) -> Form[FittingOptions]:
+    """Parse `FITS: A, C` (or NONE) and `SPEAKER: TOLD`."""
+    letters = LETTERS[:count]
+
+    def make_fit(why: str, fits: Sequence[str], speaker: str) -> FittingOptions:
+        return FittingOptions(places=tuple(sorted(map(letters.index, set(fits)))), speaker=speaker)
+
+    def parse_fit(reply: str) -> FittingOptions:
+        text = reply.replace("*", "")
+        fits = re.search(r"^[\s>#-]*FITS\s*[:：]\s*(.*)$", text, re.IGNORECASE | re.MULTILINE)
+        speaker = re.search(r"^[\s>#-]*SPEAKERS?\s*[:：]\s*(\w+)", text, re.I | re.MULTILINE)
+        if not fits or not speaker or speaker[1].upper() not in SPEAKERS:
+            raise Unparsed("it holds no lines 'FITS: ...' and 'SPEAKER: TOLD, OPEN or NONE'")
+        letters_named = re.findall(r"(?<![A-Za-z'])([A-Z])(?![A-Za-z'])", fits[1])
+        if unknown := [x for x in letters_named if x not in letters]:
+            raise Unparsed(f"there is no option {unknown[0]}: they are {letters}")
+        if not letters_named and not re.match(r"none\b", fits[1], re.IGNORECASE):
+            raise Unparsed("'FITS:' names no option, and does not say NONE")
+        return make_fit("", letters_named, speaker[1].upper())
+
+    shape = record(
+        make_fit,
+        why=words("one sentence"),
+        fits=list_of(
+            one_of(letters, "the letter of an option"), "all options that fit; empty if none does"
+        ),
+        speaker=one_of(SPEAKERS, "whether the scene says who speaks, if it matters"),
+    )
+    return form(text=parse_fit, shape=shape)
+
+
+async def fits(
+    question: Question, asker: Asker, scene: str, *, seed: int = 0, train: bool = False
+) -> Question:
+    """Return the question with a verdict and the outcome. It is dropped if it depends
+    on a speaker whom the scene does not name. If a wrong option fits beside the answer, it is
+    dropped from the test split, and with `train` from train. It is unverified if the reply cannot
+    be parsed.
+    """
+    options = tuple(question.options)
+    blank = Verdict(
+        filter="fits", model=asker.llm.identity, seed=seed, prompt=asker.prompts.digest(PROMPT)
+    )
+    try:
+        reply, fitting = await asker.ask(
+            PROMPT, fits_form(len(options)).keep_reply(), seed=seed,
+            question=question.question, options=options, scene=scene, about=SCENE,
+        )  # fmt: skip
+    except BadRow as error:
+        kept = (*question.verdicts, replace(blank, detail=str(error)))
+        return mark_unverified(replace(question, verdicts=kept), "fits")
+    others = [LETTERS[n] for n in fitting.places if n != question.answer_index]
+    has_rival = bool(others) and question.answer_index in fitting.places
+    is_open = fitting.speaker == "OPEN"
+    passed = not (has_rival or is_open)
+    outcome = FilterOutcome(
+        filter="fits", passed=passed, fault=UNTOLD if is_open else AMBIGUOUS,
+        reason="the scene does not name the speaker"
+        if is_open
+        else f"{', '.join(others)} fits as well as the answer",
+        drops=is_open or train or "test" in question.subsets,
+    )  # fmt: skip
+    letters = "".join(LETTERS[n] for n in fitting.places) or "none"
+    verdict = replace(
+        blank,
+        reply=reply,
+        passed=passed,
+        detail=f"fits: {letters}; speaker: {fitting.speaker.lower()}",
+    )
+    return add_outcome(replace(question, verdicts=(*question.verdicts, verdict)), outcome)
+
+
+async def degenerate(question: Question, askers: Mapping[str, Asker], *, seed: int = 0) -> Question:
+    """Return the question with each role's verdict and `metrics["degenerate"]` (0 or 1). It is
+    dropped if it is degenerate and in the subset "test", and unverified if no parsed answer is
+    wrong but some are unparseable.
+
+    Each role has its own seed and order of the options, so three roles of one model give three
+    guesses.
+    """
+    count = len(question.options)
+
+    async def guess(turn: int, role: str) -> Verdict:
+        options, own_seed = rotate_options(question.options, turn), seed + turn
+        choice = await choose(askers[role], question.question, options, seed=own_seed)
+        if choice is not None:
+            choice = replace(choice, place=(choice.place - turn) % count)
+        return verdict("degenerate", askers[role], question, choice, seed=own_seed, detail=role)
+
+    verdicts = await asyncio.gather(*(guess(turn, role) for turn, role in enumerate(askers)))
+    is_degenerate = bool(verdicts) and all(v.correct for v in verdicts)
+    # An unparseable answer may be wrong.
+    if not is_degenerate and all(v.correct is not False for v in verdicts):
+        return mark_unverified(
+            replace(question, verdicts=(*question.verdicts, *verdicts)), "degenerate"
+        )
+    drop = question.drop
+    if is_degenerate and "test" in question.subsets:
+        count = len(verdicts)
+        drop = drop or f"degenerate: right in {count} of {count} models without the scene"
+    return replace(
+        question,
+        verdicts=(*question.verdicts, *(replace(v, passed=not is_degenerate) for v in verdicts)),
+        metrics={**question.metrics, "degenerate": float(is_degenerate)},
+        drop=drop,
+    )
+
+
+async def hardness(question: Question, asker: Asker, scene: str, *, seed: int = 0) -> Question:
+    """Return the question with its verdict and `metrics["hardness"]`; at 1 it is in the subset
+    "hard". There is no metric if the call failed.
+    """
+    choice = await choose(
+        asker, question.question, question.options, context=scene, about=SCENE, seed=seed
+    )
+    result = verdict("hardness", asker, question, choice, seed=seed, detail="whole scene")
+    metrics, subsets = dict(question.metrics), question.subsets
+    if result.correct is not None:
+        metrics["hardness"] = float(not result.correct)
+        if not result.correct:
+            subsets = (*subsets, "hard")
+    return replace(
+        question, verdicts=(*question.verdicts, result), metrics=metrics, subsets=subsets
+    )
+
+
+async def vision(question: Question, asker: Asker, dialogue: str, *, seed: int = 0) -> Question:
+    """Return the question with its verdict and `metrics["vision_reliance"]`; there is no metric if
+    the call failed. No question is dropped.
+    """
+    choice = await choose(
+        asker, question.question, question.options, context=dialogue or "(nothing is said)",
+        about=DIALOGUE, seed=seed,
+    )  # fmt: skip
+    result = verdict("vision", asker, question, choice, seed=seed, detail="dialogue alone")
+    metrics = dict(question.metrics)
+    if result.correct is not None:
+        metrics["vision_reliance"] = float(not result.correct)
+    return replace(question, verdicts=(*question.verdicts, result), metrics=metrics)
+
 
 GUESSERS = ("guesser", "guesser_2", "guesser_3")
 

@@ -8,16 +8,21 @@ two sets of prompts and the chains that it compared them with (section 3.1.2, Ta
     one_shot    everything at once
     n_shot      everything at once, one question a call
     three_call  questions; answers; decoys
+
+`Keywords` drops questions with words of the prompt, or with openings that the curators' sheet
+forbids (3.1.3 and 6.1). The words are in `conf/keywords/`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
+from functools import cached_property
 from typing import ClassVar, TypeVar
 
 from mustsee.calls.llm import Asker, Message
@@ -26,10 +31,64 @@ from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.labelled import drafts, is_malformed, questions_in, whole
 from mustsee.questions.replies import MIN_SAME_RATIO
-from mustsee.recipes.egoschema.keywords import Keywords
 from mustsee.recipes.egoschema.narrations import prompt_lines
-from mustsee.records import Line, Provenance, Video
+from mustsee.records import Line, Provenance, Question, Verdict, Video
 from mustsee.replies.forms import Form
+
+_ASKING = "do|does|did|is|are|was|were|will|would|has|have|had|can|could|must|should"
+_CLAUSE = rf"(?!when\s+(?!(?:{_ASKING})\b))"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keywords:
+    """A filter by words of the question.
+
+    "When" is an opening before a verb like "does" and at the end; else it begins a clause.
+    """
+
+    words: tuple[str, ...] = ()
+    """Words forbidden in questions and options; the paper names the first three, the rest are
+    ours."""
+    openings: tuple[str, ...] = ()
+    """Beginnings of questions that are forbidden."""
+
+    @cached_property
+    def _word(self) -> re.Pattern[str]:
+        return _any(self.words, r"\b(?:{})\b")
+
+    @cached_property
+    def _opening(self) -> re.Pattern[str]:
+        return _any(self.openings, rf"(?:^|[.?!:;,]\s*|\b(?:and|or)\s+){_CLAUSE}(?:{{}})\b")
+
+    def reason(self, question: str, options: Sequence[str]) -> str | None:
+        """Return the fault of a question, or None."""
+        for text in (question, *options):
+            match = self._word.search(text)
+            if match:
+                return f"keyword: {match.group().lower()!r}"
+        opening = self._opening.search(question)
+        return f"keyword: asks {opening.group().strip(' .?!:;,').lower()!r}" if opening else None
+
+    def __call__(self, video: Video) -> Video:
+        """Add a verdict to each question that is not dropped yet, and drop the faulty ones."""
+        return replace(video, questions=tuple(map(self._judge, video.questions or ())))
+
+    def _judge(self, question: Question) -> Question:
+        if question.drop is not None:
+            return question
+        reason = self.reason(question.question, question.options)
+        verdict = Verdict(
+            filter="keywords", model="rules", passed=reason is None, detail=reason or ""
+        )
+        return replace(question, verdicts=(*question.verdicts, verdict), drop=reason)
+
+
+def _any(words: Sequence[str], frame: str) -> re.Pattern[str]:
+    if not words:
+        return re.compile(r"(?!)")
+    kinds = [r"[\s-]*".join(map(re.escape, re.split(r"[\s-]+", word))) for word in words]
+    return re.compile(frame.replace("{}", "|".join(kinds)), re.IGNORECASE)
+
 
 T = TypeVar("T")
 ANSWERS = ("egoschema/answers_plain", "egoschema/answers_near", "egoschema/answers_twist")

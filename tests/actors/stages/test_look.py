@@ -19,8 +19,7 @@ from mustsee.media.keyframes import KeyframePicker, KeyframeRules
 from mustsee.media.onscreen import TextRules
 from mustsee.media.shots import ShotRules
 from mustsee.media.video import open_video
-from mustsee.recipes.neptune.static import Static
-from mustsee.recipes.neptune.talking_head import TalkingHead
+from mustsee.recipes.neptune.video_filters import Static, TalkingHead
 from mustsee.records import Line, Video
 from mustsee.store import Store
 from tests.support.material import ROOT, material

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mustsee.recipes.cinepile import ask as cinepile
 from mustsee.recipes.cinepile.choosing import choose
-from mustsee.recipes.cinepile.fits import fits
+from mustsee.recipes.cinepile.filters import fits
 from mustsee.recipes.cinepile.induction import replace_names
 from mustsee.recipes.cinepile.question_lists import ListedQuestion
 from mustsee.recipes.cinepile.templates import CATEGORIES, Template, templates_form

@@ -7,10 +7,7 @@ import pytest
 
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
-from mustsee.recipes.cinepile.degenerate import degenerate
-from mustsee.recipes.cinepile.fits import fits
-from mustsee.recipes.cinepile.hardness import hardness
-from mustsee.recipes.cinepile.vision import vision
+from mustsee.recipes.cinepile.filters import degenerate, fits, hardness, vision
 from mustsee.records import Question
 from mustsee.text import LETTERS
 

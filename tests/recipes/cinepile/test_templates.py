@@ -16,7 +16,12 @@ from hypothesis import strategies as st
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import Unparsed, UserError
 from mustsee.prompts import Prompts
-from mustsee.recipes.cinepile.induction import Induction, question_lists
+from mustsee.recipes.cinepile.induction import (
+    Induction,
+    check_unedited,
+    question_lists,
+    write_output,
+)
 from mustsee.recipes.cinepile.question_lists import (
     ListedQuestion,
     QuestionList,
@@ -27,7 +32,6 @@ from mustsee.recipes.cinepile.question_lists import (
     neutralize_pronouns,
     read_source,
 )
-from mustsee.recipes.cinepile.template_report import check_unedited, write_output
 from mustsee.recipes.cinepile.templates import (
     CATEGORIES,
     QuestionCluster,

@@ -12,7 +12,7 @@ from actors.stages.synthesise import Synthesise
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.recipes.mlvu import ask as mlvu
-from mustsee.recipes.mlvu import ladder
+from mustsee.recipes.mlvu import tasks
 from mustsee.recipes.mlvu.tasks import AnnotatedForms, Ladder, Synthetic
 from mustsee.records import Question, Span, Video
 from mustsee.synth import absence
@@ -52,11 +52,11 @@ def test_ladder_windows_contain_the_evidence(duration, parts, seed) -> None:
         evidence=spans,
     )
     row = Video(video_id="v", uri="v.mp4", duration=duration, questions=(asked,))
-    rows, left = ladder.rungs(row, seed=seed)
-    assert (rows, left) == ladder.rungs(row, seed=seed)
-    assert len(rows) + left.total() == len(ladder.LENGTHS)
+    rows, left = tasks.rungs(row, seed=seed)
+    assert (rows, left) == tasks.rungs(row, seed=seed)
+    assert len(rows) + left.total() == len(tasks.LENGTHS)
     wide = max((s.end for s in spans), default=0) - min((s.start for s in spans), default=0)
-    assert len(rows) == sum(duration >= n >= wide for n in ladder.LENGTHS)
+    assert len(rows) == sum(duration >= n >= wide for n in tasks.LENGTHS)
     for rung in rows:
         assert rung.duration == pytest.approx(plan_of(rung).seconds)
         assert 0 <= rung.start <= rung.end <= duration + 1e-6
@@ -76,11 +76,11 @@ def test_a_question_without_evidence_is_not_cut() -> None:
         question_type="plotQA", options=("a lamp", "a cup"), answer_index=0,
     )  # fmt: skip
     row = Video(video_id="v", uri="v.mp4", duration=900.0, questions=(question,))
-    assert ladder.rungs(row) == ([], {ladder.UNKNOWN_PLACE: 3})
+    assert tasks.rungs(row) == ([], {tasks.UNKNOWN_PLACE: 3})
     scene = replace(question, question_type="subPlot", options=(), answer="A lamp falls.")
-    assert ladder.rungs(replace(row, questions=(scene,))) == ([], {ladder.OTHER_LENGTH: 3})
+    assert tasks.rungs(replace(row, questions=(scene,))) == ([], {tasks.OTHER_LENGTH: 3})
     marked = replace(scene, evidence=(Span(200, 230),))
-    rows, left = ladder.rungs(replace(row, questions=(marked,)))
+    rows, left = tasks.rungs(replace(row, questions=(marked,)))
     assert (len(rows), left) == (3, {})
 
 
@@ -92,9 +92,9 @@ def test_a_summary_is_used_at_its_own_length_only(marked, rung) -> None:
         evidence=() if marked is None else (Span(0, marked),),
     )  # fmt: skip
     row = Video(video_id="v", uri="v.mp4", duration=600.0, questions=(question,))
-    rows, left = ladder.rungs(row)
+    rows, left = tasks.rungs(row)
     assert [m.questions[0].subsets for m in rows] == ([(f"ladder_{rung}",)] if rung else [])
-    assert left == {ladder.OTHER_LENGTH: 2 if rung else 3}
+    assert left == {tasks.OTHER_LENGTH: 2 if rung else 3}
     for one in rows:
         assert (one.start, one.end, one.questions[0].evidence) == (0, marked or 600, ())
 
@@ -139,7 +139,7 @@ def test_a_rung_is_cut_from_a_real_video(tmp_path) -> None:
         evidence=(Span(100, 104),),
     )
     video = Video(video_id="v", uri=str(material(VIDEO)), duration=231.4, questions=(question,))
-    ((rung,), _) = ladder.rungs(video, lengths=(20.0,))
+    ((rung,), _) = tasks.rungs(video, lengths=(20.0,))
     part = Synthesise(folder=str(tmp_path), settings=CodingSettings(preset="ultrafast"))
     cut = part.open(Counted().context(tmp_path / "store"))(rung)
     assert cut.uri == f"{tmp_path}/{rung.video_id}.mp4"

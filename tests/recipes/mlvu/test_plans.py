@@ -13,7 +13,7 @@ from mustsee.errors import UserError
 from mustsee.media.shots import shots_of
 from mustsee.questions import balance
 from mustsee.recipes.mlvu import ask as mlvu
-from mustsee.recipes.mlvu import ladder
+from mustsee.recipes.mlvu import tasks
 from mustsee.recipes.mlvu.tasks import Synthetic
 from mustsee.records import Span
 from mustsee.synth.insertions import InsertedClip, cycle_choices, plan_of, with_placement
@@ -152,7 +152,7 @@ def test_clips_are_read_or_refused_with_the_reason(tmp_path) -> None:
 
 
 def test_a_total_length_is_kept() -> None:
-    for length in ladder.LENGTHS:
+    for length in tasks.LENGTHS:
         rows = mlvu.Count(making=making(total_seconds=length)).rows(BACKGROUNDS, CLIPS)
         assert all(row.duration == pytest.approx(length) for row in rows)
 

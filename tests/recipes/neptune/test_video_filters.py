@@ -12,10 +12,14 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.media.descriptors import SIZE, clusters, describe, motion
 from mustsee.media.frames import Thumbnail
-from mustsee.recipes.neptune.fit_filters import FilterFit, fit_filters, read_labels
-from mustsee.recipes.neptune.metadata import MetadataFilter
-from mustsee.recipes.neptune.static import Static
-from mustsee.recipes.neptune.talking_head import TalkingHead
+from mustsee.recipes.neptune.video_filters import (
+    FilterFit,
+    MetadataFilter,
+    Static,
+    TalkingHead,
+    fit_filters,
+    read_labels,
+)
 from mustsee.records import Face, Frame, Line, Video
 from mustsee.run.decision import Decision
 

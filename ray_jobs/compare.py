@@ -44,7 +44,7 @@ from mustsee.evaluate.compare_sets import (
 from mustsee.evaluate.drawing import save_chart
 from mustsee.layouts import read
 from mustsee.layouts.errata import ErrataOutcome, read_errata
-from mustsee.raters.people_scores import score_people
+from mustsee.raters.votes import score_people
 from mustsee.records import Question
 from mustsee.run import compare_runs_show, outputs
 from mustsee.run.report import environment

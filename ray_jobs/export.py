@@ -4,12 +4,17 @@
 
 Dropped questions are left out, and those that a filter marked, unless subset=all asks for them.
 Problems in the questions are listed at the end.
+
+A list of an export's files (`.mustsee-files`) lies beside them. Files that a later export no longer
+writes are removed by it, so that nothing of another dataset is published; files that are in no list
+are never touched.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +31,6 @@ from mustsee.facts.deep import CHOICE_SUBSET, OPEN_SUBSET
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.errata import read_errata
-from mustsee.layouts.export_folder import LIST, UNPLACED, name_some, place_export
 from mustsee.layouts.reading import Questions, Rereadable, kept_questions
 from mustsee.media.video_names import describe_unmatched
 from mustsee.raters import modalities
@@ -36,6 +40,72 @@ from mustsee.tables import read_table
 from mustsee.text import printable
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.question_rows import locate_videos, without_replies
+
+LIST = ".mustsee-files"
+UNPLACED = ".export-"  # start of the name of a folder in which an export is written
+MAX_NAMED_FILES = 3  # files named in a message
+
+
+def place_export(written: Path, out: str) -> list[str]:
+    """Move the files below the folder `written` to `out`, local or in an object store, and remove
+    those of the last export there that are not among them.
+
+    Returns the files in `out` that no export has written. Raises UserError, before anything is
+    changed, where `out` has other files and no list of an export.
+    """
+    filesystem, path = resolve(out)
+    own = sorted(p.relative_to(written).as_posix() for p in written.rglob("*") if p.is_file())
+    there, listed = _files(filesystem, path), _listed(filesystem, path)
+    foreign = sorted(there - set(own) - set(listed or ()))
+    if listed is None and foreign:
+        raise UserError(
+            f"out={out!r} holds {name_some(foreign)}, which this export does not write, and no "
+            f"list of an earlier export ({LIST}): remove what is no longer needed, or give "
+            "another out="
+        )
+    for name in sorted(set(listed or ()) & there - set(own)):
+        filesystem.delete_file(f"{path}/{name}")
+    (written / LIST).write_text("".join(f"{name}\n" for name in own), encoding="utf-8")
+    if isinstance(filesystem, fs.LocalFileSystem):
+        for name in (*own, LIST):
+            target = Path(path) / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(written / name, target)
+        _remove_empty_folders(Path(path))
+    else:
+        fs.copy_files(str(written), path, fs.LocalFileSystem(), filesystem)
+    return foreign
+
+
+def _files(filesystem: fs.FileSystem, folder: str) -> set[str]:
+    selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
+    infos = filesystem.get_file_info(selector)
+    paths = (info.path for info in infos if info.type == fs.FileType.File)
+    files = {path[len(folder.rstrip("/")) + 1 :] for path in paths} - {LIST}
+    return {file for file in files if not file.startswith(UNPLACED)}
+
+
+def _listed(filesystem: fs.FileSystem, folder: str) -> list[str] | None:
+    """Return the files of the last export to a folder; None without a list."""
+    if filesystem.get_file_info(f"{folder}/{LIST}").type != fs.FileType.File:
+        return None
+    with filesystem.open_input_file(f"{folder}/{LIST}") as file:
+        return file.read().decode().splitlines()
+
+
+def _remove_empty_folders(folder: Path) -> None:
+    folders = (p for p in folder.rglob("*") if p.is_dir() and UNPLACED not in p.name)
+    for inside in sorted(folders, reverse=True):
+        if not inside.is_symlink() and not any(inside.iterdir()):
+            inside.rmdir()
+
+
+def name_some(names: list[str]) -> str:
+    """Return the number of files, and the names of the first ones."""
+    rest = len(names) - MAX_NAMED_FILES
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"{len(names)} file{'s' * (len(names) > 1)} ({', '.join(names[:MAX_NAMED_FILES])}{more})"
+
 
 PASSED, ALL = "passed", "all"  # subsets that are not names in the data
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mustsee.raters.assignment import Training
 from mustsee.raters.ballots import TRAINING, CastVote, RatedItem, UnfinishedVote
 from mustsee.raters.form import FormField, FormStep, RatingForm, Round, part
-from mustsee.raters.training import Training
 from mustsee.records import Line, Question, Span, Video
 from serve.rater_video import STEP_S, ServedVideo, ServedVideos, visible_span
 

@@ -24,9 +24,14 @@ from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import GRADE, Answer, answers
 from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
 from mustsee.judge.judge import JudgeConfig, JudgeItem
-from mustsee.judge.point_likeness import Encode, grade_by_likeness
 from mustsee.judge.points import PROMPT as POINTS
-from mustsee.judge.points import counted_points, describe_grade, grade_statements
+from mustsee.judge.points import (
+    Encode,
+    counted_points,
+    describe_grade,
+    grade_by_likeness,
+    grade_statements,
+)
 from mustsee.nn.weights import MINILM
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, RequestCount, Verdict, Video

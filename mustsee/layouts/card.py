@@ -13,8 +13,7 @@ from typing import Any
 
 from mustsee.calls.llm import untested_note
 from mustsee.errors import UserError
-from mustsee.layouts.card_lengths import TextLengths, are_long, lengths_text
-from mustsee.layouts.card_scores import scores_text
+from mustsee.layouts.card_figures import TextLengths, are_long, lengths_text, scores_text
 from mustsee.layouts.errata import CORRECTED_BY
 from mustsee.records import PAIR, SET, Question, Video
 

@@ -3,6 +3,11 @@
 
 `datasets.load_dataset(folder)` reads it without a network. The video files belong into `videos/`,
 where `write` can put them. No path in the folder is absolute.
+
+`eval.yaml` holds the tasks for a hub's benchmark pages and `inspect eval hf/ORG/NAME`. Its format
+has no videos: a model sees the question and its options only. Its tasks are therefore
+named `<split>_without_video` and measure what the questions reveal. The tasks that show the video
+are `layout=inspect`, `lmms_eval` and `vlmevalkit`.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from mustsee import schemas
 from mustsee.layouts import card as cards
-from mustsee.layouts import croissant, eval_yaml, video_files
+from mustsee.layouts import croissant, video_files
 from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.reading import Questions, by_id
 from mustsee.layouts.row_writer import Parquet
@@ -26,6 +31,7 @@ from mustsee.records import Question, Video
 
 if TYPE_CHECKING:
     import pyarrow as pa
+import json
 
 SPLITS = ("train", "validation", "test")
 VIDEO = (
@@ -82,8 +88,8 @@ def write(
     where = video_files.describe_video_files(names, included=included)
     text = card_text(card, tally, known_videos, files="data/{}.parquet", where=where)
     (path / "README.md").write_text(text, encoding="utf-8")
-    if (tasks := eval_yaml.text(card.title, tally)) is not None:
-        (path / eval_yaml.FILE).write_text(tasks, encoding="utf-8")
+    if (tasks := eval_tasks(card.title, tally)) is not None:
+        (path / EVAL_FILE).write_text(tasks, encoding="utf-8")
     croissant.write(
         path,
         columns,
@@ -148,3 +154,39 @@ def splits(questions: Questions) -> Callable[[Question], str]:
     train = any("train" in q.subsets for q in questions if q.drop is None)
     rest = "train" if train else "test"
     return lambda question: next((s for s in SPLITS if s in question.subsets), rest)
+
+
+EVAL_FILE = "eval.yaml"
+EVAL_ABOUT = (
+    "Questions on videos, asked without the videos: on a good set, models score at chance. "
+    "The card names the tasks that show the video."
+)
+_TASK = """\
+  - id: {split}_without_video
+    config: default
+    split: {split}
+    field_spec:
+      input: question
+      target: answer_index
+      choices: options
+      metadata: [question_id, video_id, question_type, group, relation, form]
+    solvers:
+      - name: multiple_choice
+    scorers:
+      - name: choice
+"""
+
+
+def eval_tasks(title: str, tally: CardCounts) -> str | None:
+    """Return the tasks of the splits with multiple-choice questions only, or None without any.
+
+    Other splits get no task, because the format cannot leave rows out.
+    """
+    complete = [n for n, count in tally.by_split.items() if count and not tally.open_ended[n]]
+    if not complete:
+        return None
+    head = (
+        f"name: {json.dumps(title, ensure_ascii=False)}\ndescription: {json.dumps(EVAL_ABOUT)}\n"
+        "evaluation_framework: inspect-ai\ntasks:\n"
+    )
+    return head + "".join(_TASK.format(split=name) for name in complete)

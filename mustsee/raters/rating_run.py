@@ -15,8 +15,8 @@ from pathlib import Path
 from mustsee.errors import UserError
 from mustsee.layouts.errata import Errata, read_errata
 from mustsee.parquet import check_digests
-from mustsee.raters import replies, training, videos
-from mustsee.raters.assignment import items, needed_raters
+from mustsee.raters import assignment, replies, videos
+from mustsee.raters.assignment import Training, items, needed_raters
 from mustsee.raters.ballots import TRAINING, Ballots, CastVote, RatedItem
 from mustsee.raters.box import display_name
 from mustsee.raters.correctness import sample
@@ -25,7 +25,6 @@ from mustsee.raters.errata import describe_doubts, doubted_questions
 from mustsee.raters.form import RatingForm
 from mustsee.raters.needed import describe_need
 from mustsee.raters.results import RatingResults, results
-from mustsee.raters.training import Training
 from mustsee.raters.write_back import complete_replacement
 from mustsee.records import Question, Video
 from mustsee.run.inputs import with_videos
@@ -127,7 +126,9 @@ class RatingRun:
         """Training items by question id."""
         if self.training_source is None:
             return {}
-        return training.from_rows(read_table(self.training_source), self.form, self.question_by_id)
+        return assignment.from_rows(
+            read_table(self.training_source), self.form, self.question_by_id
+        )
 
     @cached_property
     def ballots(self) -> Ballots:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mustsee.errors import UserError
 from mustsee.layouts.errata import write_errata
-from mustsee.raters import errata, exchange, label_studio, replies, videos
+from mustsee.raters import errata, label_studio, replies, videos
 from mustsee.raters.rating_run import RatingRun
 from mustsee.raters.results import summary_lines
 from mustsee.raters.votes import apply_votes
@@ -85,7 +85,7 @@ def import_votes(rating: RatingRun, path: Path) -> Iterator[str]:
         raise UserError(f"file={str(path)!r} does not exist")
     rating.open_items()
     foreign = label_studio.read(path)
-    imported = exchange.import_votes(
+    imported = label_studio.import_votes(
         rating.form, foreign, rating.question_by_id, rating.video_by_id
     )
     new = rating.ballots.import_votes(imported.votes, time.time())

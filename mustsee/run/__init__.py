@@ -2,6 +2,6 @@
 
 `inputs` reads the list of videos. `outputs` and `tables` write and read the tables; `record` is
 `run.json`, with `pace`. `report`, `browse`, `best` and `picture` show results. `estimate` and
-`preflight` run before the work. `lease`, `other_runs` and `process_folders` separate runs. The
-jobs (`ray_jobs`) and the coordinator (`actors.calls`) use them.
+`preflight` run before the work. `lease` and `other_runs` separate runs. The jobs (`ray_jobs`) and
+the coordinator (`actors.calls`) use them.
 """

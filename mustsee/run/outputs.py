@@ -5,16 +5,24 @@ file to a database on disk. At the end they are read in the order of their ids, 
 input gives the same bytes, in memory that does not grow with their number. They are read once, for
 `videos.parquet` and `questions.parquet`; all other files are derived from the columns of these two
 (`mustsee.run.tables`).
+
+Scratch folders belong to a process and are removed after its end: it holds a lock on a file in each
+of its folders. The system releases the lock however the
+process ends, so a later run recognises abandoned folders, even if another process has the same
+number by then.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
 import shutil
 import sqlite3
+import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,8 +36,55 @@ from mustsee import schemas
 from mustsee.errors import ACCOUNT, MustseeError, UserError, hide_secrets
 from mustsee.parquet import DIGESTS, digests_of, parquet_writer
 from mustsee.records import Question, Video
-from mustsee.run import process_folders
 from mustsee.store import in_folder, resolve, writable
+
+LOCK = ".in-use"
+UNCLAIMED_AFTER_S = 86_400.0  # age after which a folder without a lock file is abandoned
+_lock_files: dict[Path, int] = {}  # folder -> descriptor of its locked file
+
+
+def claim_folder(prefix: str, parent: str | None = None) -> Path:
+    """Make a new folder of this process, and remove abandoned ones with the same prefix."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    claim(folder)
+    sweep(p for p in folder.parent.glob(f"{prefix}*") if p != folder)
+    return folder
+
+
+def claim(folder: Path) -> None:
+    """Hold a folder until `release`, or until this process ends."""
+    if folder in _lock_files:
+        return
+    # The lock file gets its name when it is locked, so that no other process sees it unlocked.
+    unlocked = folder / f"{LOCK}-soon"
+    _lock_files[folder] = os.open(unlocked, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
+    fcntl.flock(_lock_files[folder], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    unlocked.rename(folder / LOCK)
+
+
+def release(folder: Path) -> None:
+    """Remove a folder of this process."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if (handle := _lock_files.pop(folder, None)) is not None:
+        os.close(handle)
+
+
+def sweep(folders: Iterable[Path]) -> None:
+    """Remove the folders that no process holds."""
+    for folder in folders:
+        if not _is_in_use(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_in_use(folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        if not (folder / LOCK).exists():  # it was just made, or by a program without locks
+            return time.time() - folder.stat().st_mtime < UNCLAIMED_AFTER_S
+        with (folder / LOCK).open("r") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+    return True
+
 
 HIDDEN = ("keyframes", "frames", "image_vectors", "size", "modified", "subtitles_digest")
 VIDEOS_AT_ONCE = 64  # rows that are in memory as plain values
@@ -84,7 +139,7 @@ class ScratchFile:
     """Finished rows in one file on the local disk, in a folder that `close` removes."""
 
     def __init__(self) -> None:
-        self.folder = process_folders.claim_folder("mustsee-rows-")
+        self.folder = claim_folder("mustsee-rows-")
         self._file = (self.folder / "rows").open("wb")
         self._schemas: dict[pa.Schema, int] = {}  # schema -> its number; rows share a few
         self._places = sqlite3.connect(self.folder / "places")  # of each row in the file
@@ -137,7 +192,7 @@ class ScratchFile:
     def close(self) -> None:
         self._file.close()
         self._places.close()
-        process_folders.release(self.folder)
+        release(self.folder)
 
 
 def write_rows(
@@ -278,15 +333,13 @@ def _publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
     local = isinstance(filesystem, fs.LocalFileSystem)
     if local:
         os.makedirs(path, exist_ok=True)
-    fresh = process_folders.claim_folder(
-        ".new-" if local else "mustsee-out-", path if local else None
-    )
+    fresh = claim_folder(".new-" if local else "mustsee-out-", path if local else None)
     try:
         record = {**write(fresh), DIGESTS: digests_of(fresh)}
         text = hide_secrets(json.dumps(record, indent=2, ensure_ascii=False))
         (fresh / "run.json").write_text(text + "\n")
         entries = sorted(
-            (p for p in fresh.iterdir() if p.name != process_folders.LOCK),
+            (p for p in fresh.iterdir() if p.name != LOCK),
             key=lambda p: (p.name == "run.json", p.name),
         )
         if filesystem.get_file_info(f"{path}/run.json").type == fs.FileType.File:
@@ -305,4 +358,4 @@ def _publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
                 _clear(filesystem, f"{path}/{entry.name}")
                 fs.copy_files(str(entry), f"{path}/{entry.name}", fs.LocalFileSystem(), filesystem)
     finally:
-        process_folders.release(fresh)
+        release(fresh)

@@ -21,7 +21,7 @@ from actors.engine.hardware import Hardware
 from actors.engine.stage import Stage
 from actors.part import NamesModels
 from mustsee.errors import MustseeError, UserError
-from mustsee.run import process_folders
+from mustsee.run import outputs
 from mustsee.run.preflight import ResourceDemand, lacking_resources, same_model_warnings
 from ray_jobs.runtime import barrier, local_ray
 from ray_jobs.runtime.heartbeat import show_step
@@ -178,8 +178,8 @@ def _clean_sessions() -> None:
     for own in sessions:
         if own.name.endswith(f"_{os.getpid()}"):
             with contextlib.suppress(OSError):
-                process_folders.claim(own)
-    process_folders.sweep(sessions[:-MAX_LOG_FOLDERS])
+                outputs.claim(own)
+    outputs.sweep(sessions[:-MAX_LOG_FOLDERS])
 
 
 def answers(address: str) -> bool:

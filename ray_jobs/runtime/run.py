@@ -39,7 +39,7 @@ from mustsee.calls.usage import UsageTotals
 from mustsee.errors import UserError
 from mustsee.layouts.reading import Rereadable, kept_questions
 from mustsee.records import Question, Video
-from mustsee.run import lease, outputs, process_folders, tables
+from mustsee.run import lease, outputs, tables
 from mustsee.run.best import best
 from mustsee.run.decision import Decider
 from mustsee.run.estimate import costs
@@ -510,7 +510,7 @@ class RunningJob:
             files=sorted(
                 f"{p.name}/" if p.is_dir() else p.name
                 for p in folder.iterdir()
-                if p.name != process_folders.LOCK
+                if p.name != outputs.LOCK
             ),
             last=last,
             stopped=tables.count_stopped_rows(written),

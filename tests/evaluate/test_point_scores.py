@@ -16,8 +16,7 @@ from actors.stages.grade import BY_LIKENESS, GradeReplies
 from mustsee.errors import UserError
 from mustsee.evaluate import score, score_show
 from mustsee.evaluate.answers import GRADE, verdict_on_reply
-from mustsee.judge.point_likeness import grade_by_likeness
-from mustsee.judge.points import PointsGrade, describe_grade
+from mustsee.judge.points import PointsGrade, describe_grade, grade_by_likeness
 from mustsee.records import COUNTED, GIVEN, UNREACHED, Point, Question, Verdict, Video
 from ray_jobs.cli.launch import build, compose
 from tests.actors.answer.test_answer import work

@@ -13,7 +13,7 @@ import mustsee
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import compare, compare_show
-from mustsee.layouts import card, card_scores, chat, croissant, hugging_face, ours, preference
+from mustsee.layouts import card, card_figures, chat, croissant, hugging_face, ours, preference
 from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Provenance, Question, Span, Step, Trace, Verdict, Video
 
@@ -205,7 +205,7 @@ def test_the_card_has_people_beside_models(tmp_path: Path) -> None:
     right = dict.fromkeys((q.question_id for q in questions[:6]), 1.0)
     people = compare.PeopleScores(name="a form, one minute", scores=right)
     compare_show.write(tmp_path, compare.compare_models([evaluation], [people]), {})
-    compared = card_scores.read_compared(str(tmp_path))
+    compared = card_figures.read_compared(str(tmp_path))
     run = {"checked": [{"form": "human_benchmark", "answered": {
         "one_minute.answer": {"value": 0.9, "low": 0.8, "high": 0.97}}}]}  # fmt: skip
     hugging_face.write(questions, tmp_path / "set", card=card.Card(compared=compared, run=run))
@@ -225,12 +225,12 @@ def test_the_card_has_people_beside_models(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_comparison_of_models_is_refused(tmp_path: Path) -> None:
-    assert card_scores.read_compared(None) == {}
+    assert card_figures.read_compared(None) == {}
     with pytest.raises(UserError, match=r"no compare\.json"):
-        card_scores.read_compared(str(tmp_path))
+        card_figures.read_compared(str(tmp_path))
     (tmp_path / "compare.json").write_text('{"runs": []}')
     with pytest.raises(UserError, match="compares no models"):
-        card_scores.read_compared(str(tmp_path))
+        card_figures.read_compared(str(tmp_path))
 
 
 def test_known_biases_are_measured() -> None:

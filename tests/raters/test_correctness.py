@@ -5,12 +5,11 @@ from collections import Counter
 
 import pytest
 
-from mustsee.raters.agreement import agreement, overlap
 from mustsee.raters.assignment import items
 from mustsee.raters.ballots import CastVote
 from mustsee.raters.correctness import bound, decide_bound, evidence, measure_correctness, sample
 from mustsee.raters.form import FormField, FormStep, RatingForm, Round
-from mustsee.raters.results import results
+from mustsee.raters.results import agreement, overlap, results
 from mustsee.records import Question, Span
 
 # Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", C: four observers, twelve

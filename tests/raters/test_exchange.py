@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.raters import exchange, label_studio
+from mustsee.raters import label_studio
 from mustsee.raters.form import RatingForm
 from mustsee.records import Question, Span, Video
 from ray_jobs.cli.launch import build, compose
@@ -70,7 +70,7 @@ def test_votes_are_the_same_after_export_and_import(tmp_path: Path, name: str) -
     kind = form(name)
     label_studio.write(kind, [QUESTION], VIDEOS, tmp_path)
     given = label_studio.read(label_studio_export(kind, tmp_path, ANSWERS[name]))
-    imported = exchange.import_votes(kind, given, {"q1": QUESTION}, VIDEOS)
+    imported = label_studio.import_votes(kind, given, {"q1": QUESTION}, VIDEOS)
     assert imported.refused == []
     (vote,) = imported.votes
     assert vote.rater == "label_studio:ana@example.org"
@@ -88,13 +88,13 @@ def test_the_exported_tasks_show_the_question_and_the_form(tmp_path: Path) -> No
 def test_invalid_votes_are_refused_with_a_reason() -> None:
     kind = form("verify")
     votes = [
-        exchange.ForeignVote(question_id="q9", rater="a", given=ANSWERS["verify"]),
-        exchange.ForeignVote(
+        label_studio.ForeignVote(question_id="q9", rater="a", given=ANSWERS["verify"]),
+        label_studio.ForeignVote(
             question_id="q1", rater="b", given={**ANSWERS["verify"], "other": "x"}
         ),
-        exchange.ForeignVote(question_id="q1", rater="c", given={"answer_right": "no"}),
+        label_studio.ForeignVote(question_id="q1", rater="c", given={"answer_right": "no"}),
     ]
-    imported = exchange.import_votes(kind, votes, {"q1": QUESTION}, VIDEOS)
+    imported = label_studio.import_votes(kind, votes, {"q1": QUESTION}, VIDEOS)
     assert imported.votes == []
     assert [reason.partition(":")[0].partition(",")[0] for reason in imported.refused] == [*"abc"]
 
@@ -107,4 +107,4 @@ def test_other_files_and_forms_that_cannot_be_exported_are_refused(tmp_path: Pat
             label_studio.read(path)
     for name in ("human_benchmark", "mlvu"):
         with pytest.raises(UserError, match="cannot go"):
-            exchange.page(form(name))
+            label_studio.page(form(name))

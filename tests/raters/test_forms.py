@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import UserError
-from mustsee.raters import training
+from mustsee.raters import assignment
 from mustsee.raters.assignment import deal_questions, items, needed_raters
 from mustsee.raters.ballots import CastVote
 from mustsee.raters.decision import decide, settle_field, shared_spans
@@ -406,7 +406,7 @@ def test_answers_to_mlvu_tasks_become_questions() -> None:
 def test_training_rows_are_checked() -> None:
     verify_form, questions = form("verify"), {"q1": QUESTION}
     row = {"question_id": "q1", "answers": {"answer_right": "no"}, "why": "It is red."}
-    item = training.from_rows([row], verify_form, questions)["q1"]
+    item = assignment.from_rows([row], verify_form, questions)["q1"]
     assert item.missed_fields({"answer_right": "yes"}) == ["answer_right"]
     assert item.missed_fields({"answer_right": "no", "only_answer": "yes"}) == []
     for wrong in (
@@ -414,4 +414,4 @@ def test_training_rows_are_checked() -> None:
         {"answers": {"answer_right": "maybe"}}, {"answers": {"comment": "x"}},
     ):  # fmt: skip
         with pytest.raises(UserError, match="row 1"):
-            training.from_rows([{**row, **wrong}], verify_form, questions)
+            assignment.from_rows([{**row, **wrong}], verify_form, questions)

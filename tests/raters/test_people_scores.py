@@ -7,8 +7,7 @@ from typing import Any
 
 from mustsee.raters.ballots import CastVote, RatedItem
 from mustsee.raters.form import FormField, FormStep, RatingForm, Round
-from mustsee.raters.people_scores import score_people
-from mustsee.raters.votes import apply_votes
+from mustsee.raters.votes import apply_votes, score_people
 from mustsee.records import Question
 
 

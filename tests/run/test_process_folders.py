@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mustsee.run import process_folders
+from mustsee.run import outputs
 
 HOLD = """
 import sys, time
-from mustsee.run import process_folders
-print(process_folders.claim_folder("mustsee-rows-", sys.argv[1]), flush=True)
+from mustsee.run import outputs
+print(outputs.claim_folder("mustsee-rows-", sys.argv[1]), flush=True)
 time.sleep(600)
 """
 
@@ -34,18 +34,16 @@ def test_only_the_folders_of_dead_processes_are_removed(tmp_path: Path) -> None:
     living, in_use = start(tmp_path)
     try:
         assert not abandoned.exists()
-        mine = process_folders.claim_folder("mustsee-rows-", str(tmp_path))
+        mine = outputs.claim_folder("mustsee-rows-", str(tmp_path))
         assert in_use.exists()
-        process_folders.release(mine)
+        outputs.release(mine)
         assert not mine.exists()
     finally:
         living.kill()
         living.communicate()
 
 
-@pytest.mark.parametrize(
-    ("age", "stays"), [(0.0, True), (process_folders.UNCLAIMED_AFTER_S + 60, False)]
-)
+@pytest.mark.parametrize(("age", "stays"), [(0.0, True), (outputs.UNCLAIMED_AFTER_S + 60, False)])
 def test_a_folder_without_a_lock_file_is_kept_for_a_day(
     tmp_path: Path, age: float, stays: bool
 ) -> None:
@@ -53,5 +51,5 @@ def test_a_folder_without_a_lock_file_is_kept_for_a_day(
     folder.mkdir()
     then = folder.stat().st_mtime - age
     os.utime(folder, (then, then))
-    process_folders.sweep([folder])
+    outputs.sweep([folder])
     assert folder.exists() is stays

@@ -15,11 +15,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from mustsee.media.video import facts
-from mustsee.raters.assignment import items
+from mustsee.raters.assignment import Training, items
 from mustsee.raters.ballots import Ballots, hash_token
 from mustsee.raters.form import FormField, FormStep, RatingForm
 from mustsee.raters.results import results
-from mustsee.raters.training import Training
 from mustsee.records import Line, Question, Span, Video
 from ray_jobs.cli.launch import build, compose
 from serve.rater import COOKIE, RatingDesk, create_app, csrf

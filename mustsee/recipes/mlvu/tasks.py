@@ -3,9 +3,10 @@
 `conf/task/*.yaml` names these classes. A row holds a video, the plan of its synthesis where one is
 made, and the questions that are known before a model is asked.
 
-The Time-Ladder asks the same questions on videos of 180, 360 and 600 s (MLVU, D). Synthetic tasks are planned for each length (`SynthesisSettings.total_seconds`). For other tasks a
-window is cut around the evidence, so that it contains the answer. A reference for a whole video,
-such as a summary, is right at its own length only: the annotators wrote one for each length.
+The Time-Ladder asks the same questions on videos of 180, 360 and 600 s (MLVU, D). Synthetic tasks
+are planned for each length (`SynthesisSettings.total_seconds`). For other tasks a window is cut
+around the evidence, so that it contains the answer. A reference for a whole video, such as a
+summary, is right at its own length only: the annotators wrote one for each length.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 
 from mustsee.calls.llm import Message, VideoClip
-from mustsee.media.stills import encode_stills
+from mustsee.media.clips import encode_stills
 from mustsee.records import Span
 
 LEAST_FRAMES = 2  # images of a message below which they stay images

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext
-from mustsee.media.certainty import is_surely_read
 from mustsee.media.pixels import captions
+from mustsee.media.transcript_quality import is_surely_read
 from mustsee.records import Caption, Video
 
 

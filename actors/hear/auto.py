@@ -13,7 +13,7 @@ from actors.hear.subtitles import SubtitleTranscript
 from actors.part import Checkable, Opened, Part, RunContext
 from mustsee.errors import BadRow, NotInstalled
 from mustsee.media.sound import audio_chunks, decode_once
-from mustsee.media.unheard import SURE, Detect, unheard_reason
+from mustsee.media.transcript_quality import SURE, Detect, unheard_reason
 from mustsee.nn import weights
 from mustsee.nn.sound_events import FOLDER, load_detector
 from mustsee.records import Video

@@ -29,10 +29,10 @@ from actors.part import Opened, RunContext
 from mustsee.calls.endpoint_errors import MAX_MESSAGE_CHARACTERS
 from mustsee.calls.llm import Llm, Message, Reply, Request
 from mustsee.errors import Transient, UserError, hide_secrets
-from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech
-from mustsee.media.silence import quiet_cuts
 from mustsee.media.sound import Sound, audio_chunks
+from mustsee.media.speech import quiet_cuts
 from mustsee.media.transcript import order_lines, with_transcript
+from mustsee.media.transcript_quality import DoubtThresholds, RecognisedSpeech
 from mustsee.records import Line, Video, Word
 from mustsee.store import Store, hardware
 
@@ -206,7 +206,7 @@ def duration(wav: bytes) -> float:
 def shift_segments(body: dict[str, Any], start: float, seconds: float) -> list[Line]:
     """The lines of one chunk's verbose JSON, shifted by `start` seconds: one for each segment, with
     the words whose middle lies in it. Without segments it is one line with the span of the words,
-    or of the chunk of `seconds`. Doubtful segments (`mustsee.media.doubt`) are left out.
+    or of the chunk of `seconds`. Doubtful ones (`mustsee.media.transcript_quality`) are left out.
     """
     words = [
         (w["start"] + start, max(w["start"], w["end"]) + start, w["word"].strip())

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from actors.part import Opened, RunContext
 from mustsee.errors import UserError, need
 from mustsee.media import transcript
-from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech
 from mustsee.media.sound import sound_language
 from mustsee.media.speech import SpeechWindow, VoiceDetection, speech_windows
-from mustsee.media.unheard import doubtful_reason
+from mustsee.media.transcript_quality import DoubtThresholds, RecognisedSpeech, doubtful_reason
 from mustsee.nn import weights
 from mustsee.records import Line, Span, Video, Word
 from mustsee.store import hardware

@@ -17,7 +17,7 @@ from difflib import SequenceMatcher
 from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import Unparsed
 from mustsee.facts.table import TEXTS, VIEW
-from mustsee.media.certainty import is_surely_heard, is_surely_read
+from mustsee.media.transcript_quality import is_surely_heard, is_surely_read
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import END_TOLERANCE_S, exact_spans, plain
 from mustsee.questions.replies import is_none, span_list

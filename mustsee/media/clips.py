@@ -8,6 +8,8 @@ them. `encode_span` encodes small frames at a low rate. It is needed where that 
 off, where not every server decodes the codec, where the copy is too large, and where nothing
 outside the span may be seen: an edit list could hide the frames before the span, but the decoders
 of model servers may ignore it.
+
+`encode_stills` makes a video of images, each shown for a second.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from mustsee.records import Span
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
+from collections.abc import Sequence
 
 MAX_LEAD_S = 0.5  # seconds by which a copy may begin before its span
 COPIED_CODECS = ("h264", "hevc")  # decoded in hardware and in software by servers (vLLM, Gemini)
@@ -278,3 +281,32 @@ def _encode_sound(stream: Any, chunks: Iterator[Sound], start: float) -> Iterato
 
 def _decoding_time(packet: Any) -> float:
     return float((packet.dts or 0) * packet.time_base)
+
+
+STILL_CRF = 18  # quality of the encoder: near that of the images
+
+
+def encode_stills(images: Sequence[bytes], fps: int = 2) -> bytes:
+    """Return an MP4 file that shows each image (JPEG) for one second, as `fps` equal frames: a
+    model that takes one frame a second sees each, and so does one that merges two frames.
+
+    All are scaled into the first one's size. Raises OSError for what is no image.
+    """
+    import av
+    from PIL import Image, ImageOps
+
+    pictures = [Image.open(io.BytesIO(image)).convert("RGB") for image in images]
+    width, height = (side + side % 2 for side in pictures[0].size)
+    file = io.BytesIO()
+    with av.open(file, "w", format="mp4") as out:
+        options = {"preset": "veryfast", "crf": str(STILL_CRF), "bf": "0", "g": str(fps)}
+        stream = out.add_stream("libx264", rate=fps, options=options)
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        stream.codec_context.time_base, stream.codec_context.thread_count = Fraction(1, fps), 1
+        for number in range(fps * len(pictures)):
+            padded = ImageOps.pad(pictures[number // fps], (width, height))
+            frame = av.VideoFrame.from_image(padded)
+            frame.pts, frame.time_base = number, Fraction(1, fps)
+            out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+    return file.getvalue()

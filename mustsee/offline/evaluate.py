@@ -1,8 +1,8 @@
-"""Rules for the prompts that answer and grade: a baseline for models.
+"""Rules for the prompts that answer, grade and judge: a baseline for models.
 
 With a transcript, they choose the option that is most similar to the lines near the question's
 words. Without one, they choose the option that is most similar to all others, because decoys are
-variations of the answer.
+variations of the answer. An answer is right when nearly all words of the reference are in it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mustsee.calls.llm import Request
+from mustsee.judge.lexical import refuses, token_recall
 from mustsee.text import LETTERS, TermVectors, terms
+
+
+def equivalence(request: Request) -> str:
+    return "TRUE" if _matches(request) else "FALSE"
+
+
+def _matches(request: Request) -> bool:
+    candidate, reference = request.variables["candidate"], request.variables["reference"]
+    return token_recall(candidate, reference) > 0.7 and not refuses(candidate)
+
 
 NEEDS_VIDEO = "The answer needs the video."
 
@@ -136,6 +147,7 @@ def yes_or_no(request: Request) -> str:
 
 
 RULES: dict[str, Callable[[Request], str]] = {
+    "judge/equivalence": equivalence,
     "evaluate/choice": choice_letter,
     "evaluate/options_alone": choice_without_question,
     "evaluate/yes": yes_or_no,

@@ -2,6 +2,9 @@
 light and bars, things and people. Each frame shows a phrase, does not show it, or leaves it
 open: a share between two bounds is doubtful, and so is a text that resembles a reading, or a
 frame with unread letters.
+
+Statements about a span of a video are written and measured likewise: on-screen texts, spoken words,
+and states such as colours that fill much of the frame.
 """
 
 from __future__ import annotations
@@ -11,11 +14,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from mustsee.enrich.traces import ASKED
 from mustsee.errors import BadRow
 from mustsee.media.colours import NAMES
-from mustsee.offline.looking import AREAS, Evidence, ShownFrame, read_all
+from mustsee.offline.looking import (
+    AREAS,
+    Evidence,
+    ShownFrame,
+    likeness,
+    read_all,
+    sentence,
+    without_spaces,
+)
 from mustsee.offline.things import find_thing, is_shown, shown_in
-from mustsee.offline.wording import likeness, without_spaces
 from mustsee.questions.checks import normal
 
 TEXT = re.compile(r"the words? “(.+)”", re.IGNORECASE)
@@ -221,3 +232,46 @@ VIEWS: Mapping[str, str] = {  # each state as something that can be seen
     "black bars above and below the picture": BARS[True, True, False, False],
     "black bars on both sides of the picture": BARS[False, False, True, True],
 }
+
+
+READ = "The words “{}” can be read on the screen."
+SAID = "One hears the words “{}”."
+SEEN = "{} can be seen."
+_HEAD = ASKED.partition("{}")[0]
+_READ, _SAID = (re.compile(re.escape(form).replace(r"\{\}", "(.+)")) for form in (READ, SAID))
+
+
+def make_statement(phrase: str) -> str | None:
+    """Return a fact's phrase as a statement; null for one that the rules cannot measure."""
+    if match := TEXT.fullmatch(phrase):
+        return READ.format(match[1])
+    if match := LINE.fullmatch(phrase):
+        return SAID.format(match[1])
+    if phrase in VIEWS or find_thing(phrase):
+        return SEEN.format(sentence(phrase))
+    return f"{sentence(phrase)}." if phrase in STATES else None
+
+
+def check_statement(question: str, evidence: Evidence) -> tuple[bool, list[float]] | None:
+    """Return whether a statement of the rules is true, and when; null for other questions."""
+    if not question.startswith(_HEAD):
+        return None
+    text = question.removeprefix(_HEAD)
+    if match := _READ.fullmatch(text):
+        times = evidence.read(match[1])
+    elif match := _SAID.fullmatch(text):
+        times = [span.start for span in evidence.spans_spoken(match[1])]
+    elif (phrase := _view_of(text)) is not None:
+        times = list(sight_of(phrase, evidence).seen)
+    else:
+        return None
+    return bool(times), times
+
+
+def _view_of(statement: str) -> str | None:
+    """Return the phrase of a statement on what is seen or so; null for another statement."""
+    phrase = statement[:1].lower() + statement[1:].rstrip(".")
+    bare = phrase.removesuffix(" can be seen")
+    if bare in VIEWS or find_thing(bare):
+        return bare
+    return phrase if phrase in STATES else None

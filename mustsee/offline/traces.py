@@ -1,5 +1,5 @@
 """Steps to the answers of composed questions, and a grade of steps by counting. Each step is a
-statement that the verifier can measure (`mustsee.offline.statements`).
+statement that the verifier can measure (`mustsee.offline.facts_phrases`).
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from mustsee.calls.llm import Request
 from mustsee.enrich.traces import AXES
+from mustsee.offline.facts_phrases import make_statement
 from mustsee.offline.facts_questions import phrases_of
-from mustsee.offline.statements import make_statement
 from mustsee.records import Question, Span, Trace
 from mustsee.text import terms
 

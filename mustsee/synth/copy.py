@@ -16,7 +16,7 @@ from mustsee.errors import BadRow
 from mustsee.media.files import find_video_stream, open_container, packets
 from mustsee.media.frames import TimedFrame
 from mustsee.media.video import open_video
-from mustsee.synth import h264
+from mustsee.synth import encoding
 from mustsee.synth.encoding import FORMATS, CodedShape, encode_frames
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class PacketIndex:
     stamps: Sequence[int]
     end: int
     delay: int
-    parameters: h264.Parameters
+    parameters: encoding.Parameters
     tick: Fraction
     shape: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -70,7 +70,7 @@ def index(uri: str) -> PacketIndex:
             raise ValueError(f"the background is {context.name}, not H.264")
         if stream.profile not in ("Baseline", "Constrained Baseline", "Main", "High"):
             raise ValueError(f"the background's H.264 profile is {stream.profile}")
-        parameters = h264.parse(bytes(context.extradata or b""))
+        parameters = encoding.parse(bytes(context.extradata or b""))
         tick = Fraction(stream.time_base)
         shape = {
             "width": frame.width,
@@ -158,7 +158,7 @@ def _read_packets(container: Any, stream: Any) -> _PacketTimes:
             raise ValueError(
                 "the background has packets without a time, damaged ones, or ones to discard"
             )
-        if packet.is_keyframe and h264.is_idr(bytes(packet)):
+        if packet.is_keyframe and encoding.is_idr(bytes(packet)):
             walk.groups.append(len(walk.times))
             walk.stamps.append(packet.dts)
         walk.times.append(packet.pts)

@@ -26,7 +26,7 @@ from mustsee.media.video import facts, open_video
 from mustsee.records import Span
 from mustsee.schemas import dump
 from mustsee.synth import copy as copying
-from mustsee.synth import encoding, h264, sound
+from mustsee.synth import encoding, sound
 from mustsee.synth.copy import PacketIndex
 from mustsee.synth.encoding import CodedShape
 from mustsee.synth.plan import InsertionPlan
@@ -117,7 +117,7 @@ def synthesise(
                 **index.shape, sps=_free_parameter_id(index), **_encoder_settings(settings)
             )
             parameters = encoding.H264Encoder(shape).parameters()
-            h264.merge_parameters(index.parameters, parameters)
+            encoding.merge_parameters(index.parameters, parameters)
         except ValueError as error:
             reason, index = str(error), None
     video = None
@@ -254,7 +254,7 @@ def _write(
 
     parameters = encoding.H264Encoder(shape).parameters()
     if index is not None:
-        parameters = h264.merge_parameters(index.parameters, parameters)
+        parameters = encoding.merge_parameters(index.parameters, parameters)
     uris = list(dict.fromkeys(clip.uri for clip in timeline))
     with_sound = any(sound.has_sound(uri) for uri in uris)
     rate = _sound_rate(timeline[0].uri if timeline[0].probe is None else timeline[-1].uri)

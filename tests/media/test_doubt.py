@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech, compression_ratio
+from mustsee.media.transcript_quality import DoubtThresholds, RecognisedSpeech, compression_ratio
 from mustsee.records import Line
 
 SONNET = (

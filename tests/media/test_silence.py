@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.media.silence import quiet_cuts
 from mustsee.media.sound import Sound
+from mustsee.media.speech import quiet_cuts
 
 
 @given(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mustsee.errors import BadRow
 from mustsee.media import subtitles
-from mustsee.media.encodings import decode_text
 from mustsee.media.subtitle_cues import lines as cues_of
+from mustsee.media.subtitles import decode_text
 from mustsee.records import Line
 from tests.support.material import material
 from tests.support.subtitles import said, srt

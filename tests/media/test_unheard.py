@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mustsee.media.sound import Sound
-from mustsee.media.unheard import (
+from mustsee.media.transcript_quality import (
     MUSIC,
     SILENT,
     UNRECOGNISED,

@@ -212,7 +212,7 @@ def test_letters_that_cannot_be_read_rule_out_no_text_of_their_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from mustsee.offline import looking
-    from mustsee.offline.reading import ReadText
+    from mustsee.offline.looking import ReadText
 
     unread = (ReadText(text="8O88B", top=0.1, ratio=3.0),)
     monkeypatch.setattr(looking, "read", lambda jpegs: [unread for _ in jpegs])

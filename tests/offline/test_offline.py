@@ -5,7 +5,7 @@ from itertools import permutations
 from pathlib import Path
 
 from mustsee.calls.llm import Message, Request
-from mustsee.offline import filters, sight, sight_open
+from mustsee.offline import filters, sight
 from mustsee.prompts import ROOT
 from mustsee.verify import worth
 from mustsee.verify.guess.replies import ranking, rankings
@@ -15,7 +15,7 @@ from tests.support.neptune_video import SAID
 def test_every_prompt_of_a_filter_has_a_rule() -> None:
     prompts = {f"filters/{path.stem}" for path in Path(ROOT, "filters").glob("[!_]*.j2")}
     prompts -= {worth.PROMPT, worth.CONDITIONS_PROMPT}  # of a rater, which is no filter
-    assert set(filters.RULES | sight.RULES | sight_open.RULES) == prompts
+    assert set(filters.RULES | sight.RULES | sight.RULES) == prompts
 
 
 def test_questions_guessed_together_are_guessed_as_alone() -> None:

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mustsee.offline import reading
+from mustsee.offline import looking
 from mustsee.offline.facts_phrases import sight_of
-from mustsee.offline.looking import Evidence, ShownFrame
-from mustsee.offline.reading import GreyFrame, ReadText
+from mustsee.offline.looking import Evidence, GreyFrame, ReadText, ShownFrame
 
 
 def jpeg(level: int) -> bytes:
@@ -38,12 +37,12 @@ class Eyes:
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(reading.os, "cpu_count", lambda: 2)
-    reading._cached.clear()  # pyright: ignore[reportPrivateUsage]
-    reading._recent.clear()  # pyright: ignore[reportPrivateUsage]
-    reading._threads.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(looking.os, "cpu_count", lambda: 2)
+    looking._cached.clear()  # pyright: ignore[reportPrivateUsage]
+    looking._recent.clear()  # pyright: ignore[reportPrivateUsage]
+    looking._threads.cache_clear()  # pyright: ignore[reportPrivateUsage]
     yield
-    reading._threads.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    looking._threads.cache_clear()  # pyright: ignore[reportPrivateUsage]
 
 
 def shown(*levels: int) -> Evidence:
@@ -53,7 +52,7 @@ def shown(*levels: int) -> Evidence:
 
 def test_frames_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
     eyes = Eyes(met=2)
-    monkeypatch.setattr(reading, "_readings", eyes.read)
+    monkeypatch.setattr(looking, "_readings", eyes.read)
     assert shown(40, 80, 120, 160).read("twilight") == [2.0]
     assert sorted(eyes.seen) == sorted(WORDS[:4])
 
@@ -63,7 +62,7 @@ def test_a_hardly_changed_frame_has_earlier_readings(
 ) -> None:
     """This holds while the earlier frame is still being read, in any order."""
     eyes = Eyes()
-    monkeypatch.setattr(reading, "_readings", eyes.read)
+    monkeypatch.setattr(looking, "_readings", eyes.read)
     video = shown(40, 44, 120, 41, 124, 200)
     assert video.read("black") == [0.0, 1.0, 3.0]
     assert video.read("twilight") == [2.0, 4.0]
@@ -75,10 +74,10 @@ def test_a_failed_reading_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(image: NDArray[np.uint8]) -> tuple[ReadText, ...]:
         raise MemoryError
 
-    monkeypatch.setattr(reading, "_readings", fails)
+    monkeypatch.setattr(looking, "_readings", fails)
     with pytest.raises(MemoryError):
         shown(40).read("black")
-    monkeypatch.setattr(reading, "_readings", Eyes().read)
+    monkeypatch.setattr(looking, "_readings", Eyes().read)
     assert shown(40).read("black") == [0.0]
 
 
@@ -87,14 +86,14 @@ def test_parts_of_a_line_are_joined() -> None:
     first, second = (10.0, 10.0, 60.0, 30.0), (64.0, 11.0, 100.0, 31.0)
     far, below = (130.0, 10.0, 160.0, 30.0), (10.0, 34.0, 60.0, 54.0)
     parts = [(second, "TIMER"), (below, "OVEN"), (first, "KITCHEN"), (far, "9")]
-    lines = reading._join_parts(parts)  # pyright: ignore[reportPrivateUsage]
+    lines = looking._join_parts(parts)  # pyright: ignore[reportPrivateUsage]
     assert sorted(text for _, text in lines) == ["9", "KITCHEN TIMER", "OVEN"]
     assert ((10.0, 10.0, 100.0, 31.0), "KITCHEN TIMER") in lines
 
 
 def test_a_state_is_measured_without_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     eyes = Eyes()
-    monkeypatch.setattr(reading, "_readings", eyes.read)
+    monkeypatch.setattr(looking, "_readings", eyes.read)
     assert sight_of("the whole picture is dark", shown(0, 240)).seen == (0.0,)
     assert eyes.seen == []
     assert sight_of("the word “noon”", shown(200)).seen == (0.0,)

@@ -10,7 +10,7 @@ import pytest
 
 from mustsee.calls.llm import Message, Request
 from mustsee.errors import BadRow
-from mustsee.offline import sight_open
+from mustsee.offline import sight
 from mustsee.records import Line
 from tests.offline.test_sight import AFTER, BLUE, LINES, RED, SAID, card, colours, plain, shown
 
@@ -29,7 +29,7 @@ def write_answer(
     message = Message("user", "", tuple(shown(images)))
     request = Request(prompt="filters/sight_open", digest="", messages=(message,),
                       variables=variables)  # fmt: skip
-    text = sight_open.RULES["filters/sight_open"](request)
+    text = sight.RULES["filters/sight_open"](request)
     parsed = re.search(r"\* EVIDENCE: (.*)\n\* LOOK: .*\n\* ANSWER: (.*)$", text)
     assert parsed, text
     return parsed[2], parsed[1]

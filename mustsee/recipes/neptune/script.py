@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TypeVar
 
-from mustsee.media.certainty import is_doubtful, is_surely_read
 from mustsee.media.contact_sheet import ContactSheet
 from mustsee.media.transcript import join_lines
+from mustsee.media.transcript_quality import is_doubtful, is_surely_read
 from mustsee.records import Caption, Line, ScreenText, Span, Video
 from mustsee.text import first_words, length
 

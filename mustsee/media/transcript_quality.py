@@ -1,18 +1,23 @@
-"""Which lines of a speech recogniser are rejected.
+"""Which transcript lines are rejected, why a video has none, and which lines and on-screen texts
+may be quoted or need a warning.
 
 Whisper writes text for any sound: "Thank you." for noise, one repeated phrase for a language that
 it does not know. The thresholds of loops and silence are those of Whisper's own decoder (Radford et
 al. 2022, section 4.5); the others were measured on speech, noise and ten languages
-(docs/hearing.md).
+(docs/hearing.md). A line without word scores comes from subtitles and counts as sure.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from mustsee.records import Line
+import numpy as np
+from numpy.typing import NDArray
+
+from mustsee.media.sound import Sound
+from mustsee.records import Line, ScreenText
 
 # Log-probability that a loop counts with in its neighbourhood: the model's own is high, and wrong.
 LOOP_LOG_PROB = -2.0
@@ -117,3 +122,70 @@ def compression_ratio(text: str) -> float:
     """
     data = text.encode()
     return len(data) / len(zlib.compress(data)) if data else 0.0
+
+
+SILENT_PEAK = 0.001  # loudest sample, 0 to 1, up to which sound counts as silence: -60 dB
+EVENT_PROBABILITY = 0.5  # probability from which a frame has an event
+MUSIC_SHARE = 0.5  # share of frames with music from which sound without lines is music
+VOICE_SHARE = 0.1  # share of frames with speech or singing from which it is not only music
+SILENT = "no speech: silent"
+MUSIC = "no speech: music"
+SURE = (SILENT, MUSIC)
+UNRECOGNISED = "sound without recognised speech (music or noise)"
+
+Detect = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+
+
+def doubtful_reason(lines: int) -> str:
+    """Return why no line is left where all `lines` were doubtful."""
+    number = "1 line is" if lines == 1 else f"{lines} lines are"
+    return f"speech was heard, but {number} doubtful and left out"
+
+
+def unheard_reason(sounds: Iterable[Sound], detect: Detect | None) -> str | None:
+    """Return why sound gave no lines: `SILENT`, `MUSIC` or `UNRECOGNISED`; null without sound.
+
+    `detect`: returns the probabilities of speech, singing and music for each 10 ms
+    (`mustsee.nn.sound_events`); null: music is not told from noise.
+    """
+    peaks, events = list[float](), list[NDArray[np.float32]]()
+    for sound in sounds:
+        peaks.append(float(np.abs(sound.samples).max()))
+        if detect:
+            events.append(detect(sound.samples))
+    if not peaks:
+        return None
+    if max(peaks) <= SILENT_PEAK:
+        return SILENT
+    found = np.concatenate(events) if events else np.zeros((0, 3), np.float32)
+    speech, singing, music = (found >= EVENT_PROBABILITY).sum(axis=0) / max(1, len(found))
+    is_music = music >= MUSIC_SHARE and speech + singing < VOICE_SHARE
+    return MUSIC if is_music else UNRECOGNISED
+
+
+SURE_TEXT_SCORE = (
+    0.95  # score of the text recogniser, 0-1; letters that form no words score 0.6 to 0.9
+)
+SURE_LINE_SCORE = 0.9  # mean word score of a line, 0-1
+# word score, 0-1: the least in a quoted line; a line with a lower mean is doubtful
+MIN_WORD_SCORE = 0.5
+
+
+def is_surely_read(text: ScreenText) -> bool:
+    """Whether an on-screen text is sure enough to be quoted without a warning."""
+    return text.score >= SURE_TEXT_SCORE
+
+
+def is_surely_heard(line: Line) -> bool:
+    """Whether a line is sure enough to be quoted; a line from subtitles always is."""
+    scores = [w.score for w in line.words]
+    return _mean(line) >= SURE_LINE_SCORE and min(scores, default=1.0) >= MIN_WORD_SCORE
+
+
+def is_doubtful(line: Line) -> bool:
+    """Whether a line needs a warning; all lines of a recogniser without scores (0) do."""
+    return _mean(line) < MIN_WORD_SCORE
+
+
+def _mean(line: Line) -> float:
+    return sum(w.score for w in line.words) / len(line.words) if line.words else 1.0

@@ -2,30 +2,104 @@
 
     python -m benchmarks.bench what=enrich [json=figures.json]
 
-The videos and the verifier are those of `what=sight`. The writer (`enrich_model`) plants a known
+The videos and the verifier are those of `what=sight`. The writer (`EnrichReplies`) plants a known
 fault in half of what it writes. Between them work the run's own part `enrich` and its gateway, in
 one process.
+
+Which fault is planted is drawn from the question's own words, so the benchmark knows it and the
+verifier does not.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
+import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from actors.calls.coordinator import Coordinator
 from actors.llm.openai import OpenAI
 from actors.stages.enrich import Enrich
-from benchmarks import enrich_model as model
 from benchmarks import sight_videos
 from benchmarks.figures import BenchTable, Cell
-from benchmarks.harness import open_part
+from benchmarks.harness import open_part, user_content
+from benchmarks.sight_model import Scripted, Shot, frames_shown, vocabulary
 from loopback.endpoint import Loopback
-from mustsee.enrich.traces import Traces
-from mustsee.records import Question, Video
+from mustsee.enrich.traces import AXES, Traces
+from mustsee.records import Question, Span, Video
 from mustsee.store import Store
+from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
+
+TRACES = ("a wrong step", "another moment", "a leap")
+SOUND = "sound"
+_OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
+STATED = "The shape there is "
+
+
+def planted_fault(question: str) -> str:
+    """Return the fault planted in the trace of a question, or `SOUND` for half of them."""
+    rng = random.Random(f"{question}/planted/{TRACES}")
+    return rng.choice(TRACES) if rng.random() < 0.5 else SOUND
+
+
+@dataclass(frozen=True)
+class EnrichReplies(Scripted):
+    """Replies that write and grade traces, besides those that verify."""
+
+    def __call__(self, payload: Mapping[str, Any]) -> str:
+        parts, text = user_content(payload)
+        if "Write the steps by which" in text:
+            return steps(text)
+        if "The way to the answer." in text:
+            return grade_trace(text)
+        if STATED in text:
+            rng = random.Random(f"{payload.get('seed')}/{text}")
+            return judge_step(text, frames_shown(parts, text), noisy=rng.random() < self.noise)
+        return super().__call__(payload)
+
+
+def steps(text: str) -> str:
+    """Write the step that shows the answer and the conclusion, or the same with a fault."""
+    question, answer = (
+        re.findall(rf"^{label}: (.*)$", text, re.MULTILINE)[0]
+        for label in ("QUESTION", "CORRECT ANSWER")
+    )
+    start, end = map(float, re.findall(r"^EVIDENCE: ([\d.]+)-([\d.]+)", text, re.MULTILINE)[0])
+    other = next(v for v in vocabulary(question, (answer,)) if v != answer)
+    fault = planted_fault(question)
+    stated = other if fault == "a wrong step" else answer
+    if fault == "another moment":
+        start, end = (start - 9, start - 1) if start > 20 else (end + 1, end + 9)
+    so = other if fault == "a leap" else answer
+    return (
+        f"STEP 1: {start:.1f}-{end:.1f}: {STATED}{stated}.\n"
+        f"CONCLUSION: It is there that we are asked about, so the answer is: {so}."
+    )
+
+
+def judge_step(text: str, shots: Sequence[Shot], *, noisy: bool) -> str:
+    """Judge whether the frames show a shape as the step states it."""
+    value = re.findall(rf"{re.escape(STATED)}(.*)\.$", text, re.MULTILINE)[0]
+    options = [option for _, option in _OPTION.findall(text)]
+    there = [shape for _, shape in shots if shape.form != "none"]
+    shows = bool(there) and all(value in (shape.form, shape.colour) for shape in there)
+    shows = shows != noisy
+    spans = (Span(shots[0][0], shots[-1][0]),) if shots else ()
+    fits, right = "Yes" if shows else "No", OptionVerdict(RIGHT, spans)
+    return say([right if o == fits else OptionVerdict(WRONG) for o in options], "A shape.")
+
+
+def grade_trace(text: str) -> str:
+    """Give full marks, except for a conclusion that differs from the answer."""
+    answer = re.findall(r"^CORRECT ANSWER: (.*)$", text, re.MULTILINE)[0]
+    conclusion = re.findall(r"^Conclusion: (.*)$", text, re.MULTILINE)[0]
+    levels = dict.fromkeys(AXES, 2) | {"logic": 2 * (answer in conclusion)}
+    return "\n".join(f"{a.upper()} REASON: so\n{a.upper()}: {n}" for a, n in levels.items())
+
 
 COLUMNS = ("fault", "number", "kept", "as known")
 QUESTION_SETS = 4  # sets of questions on each video
@@ -50,7 +124,7 @@ class EnrichedResult:
     @property
     def is_as_known(self) -> bool:
         """Kept exactly where it is sound."""
-        return self.is_kept == (self.fault == model.SOUND)
+        return self.is_kept == (self.fault == SOUND)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +140,7 @@ class EnrichBench:
     def __call__(self) -> BenchTable:
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
             results, calls = self.try_settings(Path(name))
-        rows = [
-            _row(fault, [m for m in results if m.fault == fault])
-            for fault in (model.SOUND, *model.TRACES)
-        ]
+        rows = [_row(fault, [m for m in results if m.fault == fault]) for fault in (SOUND, *TRACES)]
         wrong = [m for m in results if not m.is_as_known]
         return BenchTable(
             title=f"traces of {len(results)} sound questions",
@@ -87,11 +158,11 @@ class EnrichBench:
         videos = [v for v in sight_videos.journeys(self.seed) if not v.grey][: self.journeys]
         for drawn in videos:
             sight_videos.write(drawn, folder)
-        with Loopback(reply=model.EnrichReplies(self.noise)) as server:
+        with Loopback(reply=EnrichReplies(self.noise)) as server:
             part = self.part(server.url)
             enriched = [asyncio.run(self.enrich_row(part, v, folder)) for v in videos]
         results = [
-            EnrichedResult(fault=model.planted_fault(q.question), question=q)
+            EnrichedResult(fault=planted_fault(q.question), question=q)
             for video, _ in enriched
             for q in video.questions or ()
         ]

@@ -22,7 +22,7 @@ from actors.calls.gateway import Gateway
 from actors.llm.openai import OpenAI
 from benchmarks.figures import BenchTable
 from loopback.endpoint import Loopback
-from loopback.limits import HiddenLimit, Kind
+from loopback.refusals import HiddenLimit, Kind
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Request, Sampling
 from mustsee.store import Store

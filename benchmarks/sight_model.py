@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks import sight_videos
 from benchmarks.harness import user_content
-from loopback.videos import decode_data_url, video_urls
+from loopback.replies import decode_data_url, video_urls
 from mustsee.prompts import fenced_texts
 from mustsee.records import Span
 from mustsee.verify.look_replies import HOLDS, OPEN, RIGHT, WRONG, OptionVerdict, say

@@ -3,7 +3,7 @@
     python deploy/make_digits.py        needs flite (apt install flite)
 
 Each digit lies in a slot of its own of equal length, from zero to nine, so that the file needs no
-index (`mustsee.server_probe.sound`).
+index (`mustsee.server_probe.stimuli`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import av
 import numpy as np
 
-from mustsee.server_probe.sound import DIGITS_FILE, RATE, SLOT_S
+from mustsee.server_probe.stimuli import DIGITS_FILE, RATE, SLOT_S
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 VOICE = "slt"  # a voice of flite (CMU), free for any use

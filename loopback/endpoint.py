@@ -26,8 +26,7 @@ from typing import Any
 from aiohttp import web
 
 from loopback.batches import BATCH_FAULTS, Batches
-from loopback.limits import HiddenLimit
-from loopback.refusals import FAMILIES, Refuse, refuse_in_words_of
+from loopback.refusals import FAMILIES, HiddenLimit, Refuse, refuse_in_words_of
 from loopback.replies import (
     Payload,
     Thinks,

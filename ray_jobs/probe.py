@@ -27,8 +27,7 @@ from actors.calls.served import Listings, model_notes
 from actors.calls.trial import is_local_address
 from actors.part import LlmConfig
 from actors.server_probe.asking import ProbeAsker
-from actors.server_probe.model import ProbedModel
-from actors.server_probe.plan import plan_calls
+from actors.server_probe.model import ProbedModel, plan_calls
 from actors.server_probe.probing import ServerProbe
 from mustsee.calls.models import find_model, model_table
 from mustsee.calls.refusals import SCHEMA
@@ -36,10 +35,10 @@ from mustsee.calls.usage import price
 from mustsee.errors import UserError
 from mustsee.run import outputs
 from mustsee.run.record import Snapshot
-from mustsee.server_probe import keep, page
+from mustsee.server_probe import keep, summary
 from mustsee.server_probe.findings import Findings, price_hour
 from mustsee.server_probe.record import FILE, PAGE, ProbeRecord, RefusedParameter
-from mustsee.server_probe.settings import ProbeSettings
+from mustsee.server_probe.steps import ProbeSettings
 from mustsee.server_probe.summary import summary_lines
 from mustsee.store import Store, is_local
 from ray_jobs.cli.launch import launch
@@ -138,7 +137,7 @@ class ProbeJob:
 
         def write(folder: Path) -> Mapping[str, Any]:
             (folder / FILE).write_text(record.dump(), encoding="utf-8")
-            (folder / PAGE).write_text(page.render(record.plain()), encoding="utf-8")
+            (folder / PAGE).write_text(summary.render(record.plain()), encoding="utf-8")
             return {"recipe": RECIPE, "config": self.run.config, "versions": versions()}
 
         outputs.publish(self.run.out, write)

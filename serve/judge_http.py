@@ -24,7 +24,6 @@ from mustsee.errors import Transient
 from mustsee.judge.judge import JudgeItem, Score
 from serve.judge_batch import Full
 from serve.judge_guard import JudgeGuard, Keys, LatencyGate, Metrics, RequestLimits, failure
-from serve.judge_page import page
 from serve.judge_shapes import (
     ERRORS,
     ChatReply,
@@ -35,6 +34,7 @@ from serve.judge_shapes import (
     ScoreRequest,
     VerdictReply,
     VerdictRequest,
+    page,
 )
 
 HEALTH_WAIT_S = 1.0  # seconds that a health check waits for a starting judge

@@ -29,10 +29,9 @@ from mustsee.errors import MustseeError, Transient
 from mustsee.raters.ballots import TRAINING, Ballots, CastVote, hash_token
 from mustsee.raters.results import RatingResults
 from serve.body import whole_number
-from serve.media import media
 from serve.rater_guard import RaterGuard, RequestRate
 from serve.rater_show import Tasks, answer_text, clock
-from serve.rater_video import ServedVideo
+from serve.rater_video import ServedVideo, media
 
 HERE = Path(__file__).parent / "rater_page"
 STATIC = ("rater.js", "player.js", "video.js", "parts.js", "rater.css")

@@ -1,19 +1,24 @@
 """Videos for a browser: the file itself if browsers play it, otherwise clips of ten seconds.
 
 Clips are encoded on request and kept. Videos are named by a hash of their id, so no path comes from
-or goes to a browser.
+or goes to a browser. Files are served whole or by byte ranges.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
 
 from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow, MustseeError
@@ -136,3 +141,36 @@ def _probe(key: str, uri: str) -> ServedVideo:
     return ServedVideo(
         key=key, uri=uri, whole=whole, duration=about.duration, fps=about.fps or MAX_FPS
     )  # fmt: skip
+
+
+MAX_RANGES = 8  # byte ranges in one request; players ask for one
+_LIST = re.compile(r"\s*bytes\s*=(.*)", re.IGNORECASE | re.DOTALL)
+_RANGE = re.compile(r"\s*(\d{0,18})-(\d{0,18})\s*", re.ASCII)
+
+
+def media(request: Request, path: str | os.PathLike[str]) -> Response:
+    """The file, or the byte ranges that the request lists; several come as multipart/byteranges.
+
+    Malformed ranges are refused with 416. So are overlapping ranges and more than `MAX_RANGES`,
+    which would make the server send the same bytes many times.
+    """
+    wanted = _LIST.fullmatch(request.headers.get("range", ""))
+    size = os.stat(path).st_size
+    if wanted is not None and not _servable(wanted[1], size):
+        return Response(status_code=416, headers={"Content-Range": f"bytes */{size}"})
+    return FileResponse(path)
+
+
+def _servable(listed: str, size: int) -> bool:
+    ranges: list[tuple[int, int]] = []
+    for text in listed.split(","):
+        match = _RANGE.fullmatch(text)
+        if match is None or not (match[1] or match[2]):
+            return False
+        first, last = match.groups()
+        begin = int(first) if first else max(size - int(last), 0)
+        end = min(int(last) + 1, size) if first and last else size
+        ranges.append((begin, end))
+    ranges.sort()
+    are_disjoint = all(before[1] <= after[0] for before, after in pairwise(ranges))
+    return len(ranges) <= MAX_RANGES and are_disjoint and all(0 <= a < b <= size for a, b in ranges)

@@ -1,20 +1,23 @@
 """The model under probe: as any other endpoint, but what its replies count and refuse is recorded,
-and a video that it seems to ignore ends nothing.
+and a video that it seems to ignore ends nothing. And what a probe of it costs at most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from actors.calls.reply_bodies import parse_object, parse_tokens
 from actors.llm.openai import OpenAI, OpenAIChat
 from actors.part import LlmConfig
-from mustsee.calls.llm import Reply, Request
+from mustsee.calls.llm import Reply, Request, Sampling
 from mustsee.calls.quota import Quota
 from mustsee.errors import Busy, UserError
+from mustsee.prompts import Prompts
+from mustsee.run.estimate import money
 from mustsee.server_probe.record import ReportedUsage
+from mustsee.server_probe.steps import ProbeSettings, planned_steps
 
 VIDEO_PARTS = ("video_url", "image_url")  # names of a video in a message
 
@@ -118,3 +121,40 @@ def read_usage(usage: Any) -> ReportedUsage:
         cached=parse_tokens(details.get("cached_tokens")),
         thought=parse_tokens(thought.get("reasoning_tokens")),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallPlan:
+    """Upper limits: calls, tokens in and out, and USD; None: the model's price is not known."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    usd: float | None
+
+    def lines(self, place: str) -> Iterator[str]:
+        """Yield what is printed before the first call."""
+        cost = "at an unknown price" if self.usd is None else f"{money(self.usd)} USD"
+        yield (
+            f"probe of {place}: at most {self.calls} calls, {self.tokens_in:,} tokens in, "
+            f"{self.tokens_out:,} out, {cost}, retries apart; far less where replies are short and "
+            "no fault shows"
+        )
+
+
+def plan_calls(model: ProbedModel, settings: ProbeSettings, seed: int) -> CallPlan:
+    """Return what the calls of a probe cost if every step is asked as often as it may be, and every
+    reply is as long as it may be.
+    """
+    prompts, sampling = Prompts(), Sampling(max_tokens=settings.max_tokens)
+    calls, tokens_in, tokens_out, usd = 1, 0.0, 0, 0.0  # one call tries the endpoint
+    for step, times in planned_steps(settings, seed):
+        estimate = model.estimate(step.request(prompts, "0" * 13, sampling, encoded=False))
+        calls += times
+        tokens_in += times * estimate.tokens_in
+        tokens_out += times * estimate.tokens_out
+        usd += times * estimate.usd
+    return CallPlan(
+        calls=calls, tokens_in=round(tokens_in), tokens_out=tokens_out,
+        usd=None if model.known_price is None else usd,
+    )  # fmt: skip

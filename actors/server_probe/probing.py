@@ -12,18 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from actors.server_probe.asking import ProbeAsker, ProbeReply
-from actors.server_probe.ramp import climb
+from actors.server_probe.asking import ProbeAsker, ProbeReply, climb
 from mustsee.server_probe import faults, steps
-from mustsee.server_probe.clips import encode_clip
 from mustsee.server_probe.findings import Findings
-from mustsee.server_probe.forms import FRUIT
-from mustsee.server_probe.measures import (
-    compare_numerals,
-    compare_sounds,
-    compare_times,
-    compare_tones,
-)
 from mustsee.server_probe.record import (
     OTHER_NAME,
     Kind,
@@ -31,8 +22,13 @@ from mustsee.server_probe.record import (
     ServerFault,
     SoundResult,
     TimesResult,
+    compare_numerals,
+    compare_sounds,
+    compare_times,
+    compare_tones,
 )
-from mustsee.server_probe.settings import ProbeSettings
+from mustsee.server_probe.steps import FRUIT, ProbeSettings
+from mustsee.server_probe.stimuli import encode_clip
 
 OTHER_PART = {"video_url": "image_url", "image_url": "video_url"}
 Show = Callable[[str], AbstractContextManager[None]]

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from mustsee.server_probe.measures import SeenNumerals
 from mustsee.server_probe.record import (
     NumeralsResult,
     ReportedUsage,
+    SeenNumerals,
     ServerFault,
     SoundResult,
     TimesResult,

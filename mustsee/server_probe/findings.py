@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from mustsee.calls.image_tokens import UNKNOWN, Detail, image_rule
 from mustsee.calls.usage import Price
-from mustsee.server_probe.cards import SIZE
 from mustsee.server_probe.record import (
     HourPrice,
     NumeralsResult,
@@ -18,6 +17,7 @@ from mustsee.server_probe.record import (
     TimesResult,
     TokenCounts,
 )
+from mustsee.server_probe.stimuli import SIZE
 
 HOUR_S = 3600
 RATE_KINDS = ("video", "fast_video")  # videos that say how many frames are seen of a second

@@ -1,13 +1,156 @@
-"""What a probe found: the content of `probe.json`."""
+"""What a probe found: the content of `probe.json`, and the measures in it, which compare what a
+server saw and heard with what it was sent.
+
+Numerals, digits and tones are drawn at random, so that a reply can be right only by seeing or
+hearing them. What a model misread is kept apart from what it did not list.
+"""
 
 from __future__ import annotations
 
 import json
+import statistics
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
+from itertools import groupby
 from typing import Any, Literal
 
-from mustsee.server_probe.measures import HeardSounds, SeenNumerals, TimeErrors
+MAX_INVERTED_SHARE = 0.05  # share of all pairs of numerals; above it the order counts as not kept
+MAX_MISPLACED_SHARE = 0.2  # share of the numerals seen, likewise, also where some are misread
+MAX_MISREAD_SHARE = 0.25  # share of the numerals; above it nothing is said of their order
+HEARD_SHARE = 0.6  # share of the digits or tones, in order, from which the sound counts as heard
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenNumerals:
+    """Numerals that were sent, and those that a reply lists.
+
+    `sent`, `listed`: their numbers. `seen`: of those sent, the ones listed. `misread`: listed in
+    place of one that was sent. `missing`: sent, and nothing is listed for them. `invented`: listed
+    beyond those sent. `in_order`: share of pairs of seen numerals in the order sent; None with
+    fewer than two. `misplaced`: seen numerals that must be moved for the rest to be in order.
+    `missing_places`: positions (from 0) of the numerals sent that are not listed.
+    """
+
+    sent: int
+    listed: int
+    seen: int
+    misread: int
+    missing: int
+    invented: int
+    in_order: float | None
+    misplaced: int
+    missing_places: tuple[int, ...]
+
+    @property
+    def is_legible(self) -> bool:
+        """Whether the model reads most of the numerals right."""
+        return self.misread <= MAX_MISREAD_SHARE * self.sent
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the order is kept, but for slips of the model; True where it cannot be told."""
+        if self.in_order is None or not self.is_legible:
+            return True
+        if self.misplaced > MAX_MISPLACED_SHARE * self.seen:
+            return False
+        # A numeral that is misread as another one that was sent seems to be far from its place.
+        return self.misread > 0 or 1 - self.in_order <= MAX_INVERTED_SHARE
+
+
+def compare_numerals(sent: Sequence[int], listed: Sequence[int]) -> SeenNumerals:
+    """Compare the numerals sent, all different, with those that a reply lists. One that is listed
+    several times in a row counts once, unless the model misreads as many others; elsewhere the
+    further ones count as misread, because a numeral may be misread as another that was sent.
+    """
+    entries = [n for n, _ in groupby(listed)]
+    places = {numeral: place for place, numeral in enumerate(sent)}
+    at: dict[int, int] = {}  # place in `sent` -> index of its entry
+    for index, numeral in enumerate(entries):
+        place = places.get(numeral)
+        if place is not None and (place not in at or abs(index - place) < abs(at[place] - place)):
+            at[place] = index
+    order = sorted(at, key=lambda place: at[place])
+    unlisted = [place for place in range(len(sent)) if place not in at]
+    others, repeats = len(entries) - len(at), len(listed) - len(entries)
+    others += repeats if repeats <= others else 0
+    misread = min(len(unlisted), others)
+    pairs = len(order) * (len(order) - 1) // 2
+    inverted = sum(b < a for n, a in enumerate(order) for b in order[n + 1 :])
+    return SeenNumerals(
+        sent=len(sent), listed=len(listed), seen=len(at), misread=misread,
+        missing=len(unlisted) - misread, invented=others - misread,
+        in_order=1 - inverted / pairs if pairs else None,
+        misplaced=len(order) - _longest_rise(order),
+        missing_places=tuple(unlisted),
+    )  # fmt: skip
+
+
+def _longest_rise(values: Sequence[int]) -> int:
+    """The length of the longest rising subsequence of different numbers."""
+    ends: list[int] = []  # smallest last value of a rise of each length
+    for value in values:
+        at = bisect_left(ends, value)
+        ends[at : at + 1] = [value]
+    return len(ends)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeErrors:
+    """How far the times of a reply are from those at which numerals were shown, in seconds.
+    `unseen`: numerals that the reply says are not shown.
+    """
+
+    asked: int
+    unseen: int
+    median: float | None
+    largest: float | None
+
+
+def compare_times(shown: Mapping[int, float], told: Mapping[int, float]) -> TimeErrors:
+    """Compare the seconds at which numerals are first shown with those of a reply."""
+    errors = [abs(told[n] - second) for n, second in shown.items() if told[n] >= 0]
+    return TimeErrors(
+        asked=len(shown),
+        unseen=len(shown) - len(errors),
+        median=statistics.median(errors) if errors else None,
+        largest=max(errors, default=None),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeardSounds:
+    """Digits or tones that were sent, and those of a reply that are among them in order."""
+
+    sent: int
+    listed: int
+    heard: int
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether so much is right that it cannot be a guess."""
+        return self.heard >= HEARD_SHARE * self.sent and self.listed <= 2 * self.sent
+
+
+def compare_sounds(sent: Sequence[object], listed: Sequence[object]) -> HeardSounds:
+    """Compare digits with those of a reply. Some may be lacking or added: what counts is the
+    longest common order.
+    """
+    matcher = SequenceMatcher(None, list(sent), list(listed), autojunk=False)
+    heard = sum(block.size for block in matcher.get_matching_blocks())
+    return HeardSounds(sent=len(sent), listed=len(listed), heard=heard)
+
+
+def compare_tones(sent: Sequence[str], listed: Sequence[str]) -> HeardSounds:
+    """Compare tones with those of a reply, place by place: of two kinds half are right by chance,
+    so that they count only if all are.
+    """
+    right = sum(a == b for a, b in zip(sent, listed, strict=False))
+    return HeardSounds(
+        sent=len(sent), listed=len(listed), heard=right if list(sent) == list(listed) else 0
+    )
+
 
 VERSION = 1  # version of the form of probe.json
 FILE = "probe.json"

@@ -1,34 +1,227 @@
-"""The requests of a probe: what is sent in each, and the form of its reply.
+"""The requests of a probe: how much it sends, what is sent in each, and the form of its reply.
 
     step = video_step(16, draw=0, seed=0)
     step.request(mark="3f2a91c0-007", sampling=Sampling())
 
 Every draw of a step has other numerals, digits and tones, so that a second one can confirm what the
-first one shows.
+first one shows. What does not fit a form is "could not be told", never a fault.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from mustsee.calls.llm import Message, Request, Sampling
+from mustsee.errors import Unparsed, UserError
 from mustsee.prompts import Prompts
-from mustsee.replies.forms import Form, free
-from mustsee.server_probe.cards import draw_card, draw_numerals
-from mustsee.server_probe.clips import NumeralClip
-from mustsee.server_probe.forms import (
-    DIGITS_FORM,
-    FRUIT_FORM,
-    NUMERALS_FORM,
-    TONES,
-    TONES_FORM,
-    times_form,
+from mustsee.replies.forms import (
+    Form,
+    form,
+    free,
+    list_of,
+    number,
+    object_with,
+    one_of,
+    record,
+    whole,
 )
-from mustsee.server_probe.settings import ProbeSettings
-from mustsee.server_probe.sound import Tone, play_tones, speak_digits
+from mustsee.server_probe.stimuli import (
+    NumeralClip,
+    Tone,
+    draw_card,
+    draw_numerals,
+    play_tones,
+    speak_digits,
+)
+
+T = TypeVar("T")
+TONES: tuple[Tone, ...] = ("high", "low")
+COLOURS = ("red", "green", "blue")
+NOT_SHOWN = -1.0  # a time that says that the numeral is not shown
+# The right reply of `FRUIT_FORM`.
+FRUIT = {"colour": "green", "count": 7, "sizes": ["small", "large"]}
+
+
+def _read_line(label: str) -> Callable[[str], str]:
+    """Return a parser of the one line `LABEL: ...`, which raises Unparsed without it."""
+    name = label.replace(" ", r"[\s_]+")
+    line = re.compile(rf"^[\s>*_#`•-]*{name}[\s*_]*[:=][\s*_]*(.*?)[\s*_.`]*$", re.I | re.M)
+
+    def read(reply: str) -> str:
+        values = line.findall(reply)
+        if len(values) != 1:
+            raise Unparsed(f"it has {len(values)} lines '* {label}: ...'; write one")
+        return values[0]
+
+    return read
+
+
+def _read_items(label: str, make: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
+    """Return a parser of a line with items between commas, or NONE."""
+    read_line = _read_line(label)
+
+    def read(reply: str) -> tuple[T, ...]:
+        value = read_line(reply)
+        if value.strip("[] ").casefold() in ("none", ""):
+            return ()
+        items = re.split(r"\s*[,;>]\s*|\s+", value.strip("[] "))
+        return tuple(make(item) for item in items if item)
+
+    return read
+
+
+def _whole_number(item: str) -> int:
+    if not re.fullmatch(r"\d{1,4}", item):
+        raise Unparsed(f"{item[:20]!r} is not a numeral")
+    return int(item)
+
+
+def _tone(item: str) -> Tone:
+    for tone in TONES:
+        if item.casefold() == tone:
+            return tone
+    raise Unparsed(f"{item[:20]!r} is neither high nor low")
+
+
+NUMERALS_FORM: Form[tuple[int, ...]] = form(
+    text=_read_items("NUMERALS", _whole_number),
+    shape=object_with(
+        "numerals",
+        list_of(whole("a numeral"), "every numeral that is shown, in order; empty if none is"),
+    ),
+)
+DIGITS_FORM: Form[tuple[int, ...]] = form(
+    text=_read_items("DIGITS", _whole_number),
+    shape=object_with(
+        "digits",
+        list_of(whole("a digit"), "every digit that is spoken, in order; empty if none is heard"),
+    ),
+)
+TONES_FORM: Form[tuple[str, ...]] = form(
+    text=_read_items("TONES", _tone),
+    shape=object_with(
+        "tones",
+        list_of(one_of(TONES, "a tone"), "every tone in order; empty if none is heard"),
+    ),
+)
+
+
+def times_form(numerals: Sequence[int]) -> Form[dict[int, float]]:
+    """Return the form of the second at which each numeral is shown first."""
+    names = {f"numeral_{n}": n for n in numerals}
+
+    def by_numeral(**seconds: float) -> dict[int, float]:
+        return {names[name]: second for name, second in seconds.items()}
+
+    def read_words(reply: str) -> dict[int, float]:
+        return {n: _seconds(_read_line(f"NUMERAL {n}")(reply)) for n in numerals}
+
+    about = f"second at which it is shown first; {NOT_SHOWN:g} if it is not shown"
+    return form(
+        text=read_words,
+        shape=record(by_numeral, **{name: number(about) for name in names}),
+    )
+
+
+def _seconds(value: str) -> float:
+    """Return seconds from "12", "12.5 s" or "0:12"."""
+    if clock := re.fullmatch(r"(\d{1,2}):(\d{2}(?:\.\d+)?)", value):
+        return 60 * int(clock[1]) + float(clock[2])
+    plain = re.fullmatch(r"(-?\d+(?:\.\d+)?)\s*(?:s|sec|seconds?)?", value, re.IGNORECASE)
+    if plain is None:
+        raise Unparsed(f"{value[:20]!r} is not a number of seconds")
+    return float(plain[1])
+
+
+def _fruit_words(reply: str) -> dict[str, Any]:
+    return {
+        "colour": _read_line("COLOUR")(reply),
+        "count": _whole_number(_read_line("COUNT")(reply)),
+        "sizes": list(_read_items("SIZES", str)(reply)),
+    }
+
+
+def _fruit(colour: str, count: int, sizes: tuple[str, ...]) -> dict[str, Any]:
+    return {"colour": colour, "count": count, "sizes": list(sizes)}
+
+
+FRUIT_FORM: Form[dict[str, Any]] = form(
+    text=_fruit_words,
+    shape=record(
+        _fruit,
+        colour=one_of(COLOURS, "colour of the apples"),
+        count=whole("number of the apples"),
+        sizes=list_of(one_of(("small", "large"), "a size"), "sizes, in the order of the text"),
+    ),
+)
+
+
+MOST_NUMERALS = 900  # numerals of three digits that there are
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeSettings:
+    """`images`: numbers of images in one request, rising. `first_seconds`: length of the shortest
+    video; it is doubled up to `longest_seconds`. `digits`: spoken digits, and tones, of the clips
+    with sound. `file_urls`: whether a video is also sent by its file URL. `prefix_words`: words of
+    the text that several requests share. `parameters`: sent once besides those of every request.
+    `in_flight`: calls at once in the ramp, which doubles from one; 0: no ramp. `max_tokens`: of one
+    reply, and more where it lists many numerals. `failures`: failures of one call before it is
+    given up. `patience`: seconds, as of any endpoint.
+    """
+
+    images: Sequence[int] = (8, 48)
+    first_seconds: int = 8
+    longest_seconds: int = 128
+    digits: int = 6
+    file_urls: bool = False
+    prefix_words: int = 2400
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    in_flight: int = 16
+    max_tokens: int = 1500
+    failures: int = 2
+    patience: float = 90.0
+
+    def __post_init__(self) -> None:
+        if list(self.images) != sorted(set(self.images)) or not all(
+            1 <= n <= MOST_NUMERALS for n in self.images
+        ):
+            raise UserError(
+                f"images={list(self.images)!r}: rising numbers from 1 to {MOST_NUMERALS}, or []"
+            )
+        if not 4 <= self.first_seconds <= self.longest_seconds <= MOST_NUMERALS:
+            raise UserError(
+                f"first_seconds={self.first_seconds!r}, longest_seconds={self.longest_seconds!r}: "
+                f"4 <= first_seconds <= longest_seconds <= {MOST_NUMERALS}"
+            )
+        if not 4 <= self.digits <= 20:
+            raise UserError(f"digits={self.digits!r}: from 4 to 20")
+        if self.in_flight < 0 or self.prefix_words < 200 or self.max_tokens < 64:
+            raise UserError(
+                f"in_flight={self.in_flight!r}, prefix_words={self.prefix_words!r}, "
+                f"max_tokens={self.max_tokens!r}: at least 0, 200 and 64"
+            )
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Lengths of the videos, in seconds."""
+        lengths = [self.first_seconds]
+        while lengths[-1] < self.longest_seconds:
+            lengths.append(min(2 * lengths[-1], self.longest_seconds))
+        return tuple(lengths)
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Calls at once in each step of the ramp."""
+        levels = [1] if self.in_flight else []
+        while levels and levels[-1] < self.in_flight:
+            levels.append(min(2 * levels[-1], self.in_flight))
+        return tuple(levels)
+
 
 FOLDER = "server_probe"  # folder of the prompts
 WORD_FORM: Form[str] = free(str.strip)

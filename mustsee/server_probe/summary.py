@@ -1,12 +1,17 @@
-"""What a probe found, in plain lines: for the terminal and for the page."""
+"""What a probe found, in plain lines for the terminal, and as `probe.html`: one page that needs no
+script and fetches nothing.
+"""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from mustsee.run.estimate import money
+from mustsee.run.report import environment
+from mustsee.server_probe.stimuli import draw_card
 
 Mark = Literal["ok", "no", "maybe", "soft"]
 STRUCTURED: Mapping[str, tuple[Mark, str]] = {
@@ -248,3 +253,57 @@ def summary_lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         more = f"  ({line.more})" if line.more else ""
         yield f"  {line.name:<38} {line.value}{more}", ""
     yield f"{record['calls']} calls, {money(record['usd'])} USD", ""
+
+
+KINDS = {"images": "images", "video": "video", "file_url": "video by file URL",
+         "video_as_image_url": "video as image_url", "fast_video": "fast video"}  # fmt: skip
+EXAMPLE = 47  # numeral of the card that the page shows
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentRow:
+    """One request with numerals, as the page shows it: shares of what was sent, 0 to 1."""
+
+    name: str
+    sent: int
+    seen: int
+    misread: int
+    missing: int
+    order: str
+    says: str
+    tokens: int | None
+    again: bool
+
+
+def render(record: Mapping[str, Any]) -> str:
+    """Return the page of a `probe.json`."""
+    card = base64.b64encode(draw_card(EXAMPLE)).decode()
+    return environment().get_template("probe.html.j2").render(
+        probe=record,
+        headline=headline(record),
+        seen=list(seen_lines(record)),
+        counts=list(count_lines(record)),
+        server=list(server_lines(record)),
+        rows=list(_rows([*record["images"], *record["videos"]])),
+        card=f"data:image/jpeg;base64,{card}",
+    )  # fmt: skip
+
+
+def _rows(results: Sequence[Mapping[str, Any]]) -> Iterator[SentRow]:
+    for result in results:
+        frames = result["frames"]
+        length = f" of {result['seconds']:g} s" if result["seconds"] else ""
+        name = f"{KINDS[result['kind']]}{length}"
+        if frames is None:
+            yield SentRow(
+                name=name, sent=result["count"], seen=0, misread=0, missing=0, order="–",
+                says=f"{result['state']}: {result['why']}", tokens=result["tokens"],
+                again=result["draw"] > 0,
+            )  # fmt: skip
+            continue
+        kept = frames["in_order"]
+        yield SentRow(
+            name=name, sent=frames["sent"], seen=frames["seen"], misread=frames["misread"],
+            missing=frames["missing"], order="–" if kept is None else f"{100 * kept:.0f} %",
+            says="", tokens=result["tokens"], again=result["draw"] > 0,
+        )  # fmt: skip

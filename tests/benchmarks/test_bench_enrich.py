@@ -8,8 +8,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.enrich import EnrichBench, EnrichedResult
-from benchmarks.enrich_model import SOUND, TRACES
+from benchmarks.enrich import SOUND, TRACES, EnrichBench, EnrichedResult
 
 pytestmark = pytest.mark.slow
 

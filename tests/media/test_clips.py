@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from actors.llm.openai import data_url
-from loopback.videos import WatchedVideo, watch_video
+from loopback.replies import WatchedVideo, watch_video
 from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow
 from mustsee.media.clips import ClipFile, copy_span, encode_span

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mustsee
-from benchmarks.audit_model import AuditReplies
+from benchmarks.audit import AuditReplies
 from benchmarks.audit_videos import plant_questions
 from loopback.endpoint import Loopback
 from mustsee.errors import UserError

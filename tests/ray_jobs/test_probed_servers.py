@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from loopback.endpoint import Loopback
-from loopback.limits import HiddenLimit
-from loopback.refusals import refuse_in_words_of
+from loopback.refusals import HiddenLimit, refuse_in_words_of
 from ray_jobs.cli.launch import build, compose
 from tests.support.probed_server import ProbedServer, ServerFaults
 

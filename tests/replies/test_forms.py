@@ -45,7 +45,7 @@ from mustsee.recipes.mlvu.ask import needle_form
 from mustsee.recipes.neptune.replies import PROSE, shots, topics
 from mustsee.records import Span
 from mustsee.replies.forms import Form, find_json, free
-from mustsee.server_probe.forms import (
+from mustsee.server_probe.steps import (
     DIGITS_FORM,
     FRUIT_FORM,
     NUMERALS_FORM,

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from serve.media import media
+from serve.rater_video import media
 
 CONTENT = bytes(range(256)) * 4
 

@@ -21,8 +21,14 @@ from mustsee.server_probe.keep import (
     read_probe,
     warn,
 )
-from mustsee.server_probe.measures import compare_numerals
-from mustsee.server_probe.record import FILE, OTHER_NAME, NumeralsResult, ProbeRecord, ServerFault
+from mustsee.server_probe.record import (
+    FILE,
+    OTHER_NAME,
+    NumeralsResult,
+    ProbeRecord,
+    ServerFault,
+    compare_numerals,
+)
 from mustsee.store import Store
 from mustsee.verify.conditions.seen import Condition
 from ray_jobs.runtime.probed_servers import evaluated_probes, sent_material

@@ -10,11 +10,18 @@ import pytest
 from PIL import Image
 
 from mustsee.errors import UserError
-from mustsee.server_probe.cards import SIZE, draw_card
-from mustsee.server_probe.clips import NumeralClip, encode_clip
-from mustsee.server_probe.settings import ProbeSettings
-from mustsee.server_probe.sound import RATE, SLOT_S, play_tones, speak_digits, spoken_digits
-from mustsee.server_probe.steps import digits_step, planned_steps, times_step
+from mustsee.server_probe.steps import ProbeSettings, digits_step, planned_steps, times_step
+from mustsee.server_probe.stimuli import (
+    RATE,
+    SIZE,
+    SLOT_S,
+    NumeralClip,
+    draw_card,
+    encode_clip,
+    play_tones,
+    speak_digits,
+    spoken_digits,
+)
 from tests.support.probed_server import decode_video, loud_spans, read_card, read_digit, read_tone
 
 

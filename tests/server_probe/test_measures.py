@@ -14,22 +14,20 @@ from hypothesis import strategies as st
 from mustsee.calls.usage import Price
 from mustsee.errors import Unparsed
 from mustsee.server_probe import faults
-from mustsee.server_probe.cards import draw_numerals
 from mustsee.server_probe.findings import Findings, price_hour
-from mustsee.server_probe.forms import NUMERALS_FORM, TONES_FORM, times_form
-from mustsee.server_probe.measures import (
-    compare_numerals,
-    compare_sounds,
-    compare_times,
-    compare_tones,
-)
 from mustsee.server_probe.record import (
     NumeralsResult,
     ReportedUsage,
     SoundResult,
     TimesResult,
     TokenCounts,
+    compare_numerals,
+    compare_sounds,
+    compare_times,
+    compare_tones,
 )
+from mustsee.server_probe.steps import NUMERALS_FORM, TONES_FORM, times_form
+from mustsee.server_probe.stimuli import draw_numerals
 
 SENT = (47, 12, 90, 33, 71, 58, 26, 84)
 

@@ -46,8 +46,7 @@ from mustsee.questions import numbered
 from mustsee.records import Line, Point, Provenance, Question, ScreenText, Span, Video
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
-from mustsee.server_probe.settings import ProbeSettings
-from mustsee.server_probe.steps import planned_steps
+from mustsee.server_probe.steps import ProbeSettings, planned_steps
 from mustsee.verify.guess.ask import match, rank
 from mustsee.verify.guess.filters import BlindGuess, Glimpse
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say

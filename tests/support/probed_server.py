@@ -16,10 +16,8 @@ import numpy as np
 from PIL import Image
 
 from loopback.endpoint import Loopback
-from loopback.replies import Payload
-from loopback.videos import decode_data_url, video_urls
-from mustsee.server_probe.cards import BORDER, SIZE, read_border
-from mustsee.server_probe.sound import RATE, TONE_HZ, spoken_digits
+from loopback.replies import Payload, decode_data_url, video_urls
+from mustsee.server_probe.stimuli import BORDER, RATE, SIZE, TONE_HZ, read_border, spoken_digits
 
 MIDDLE = BORDER // 2
 EDGES = ((MIDDLE, SIZE[1] // 2), (SIZE[0] // 2, MIDDLE), (SIZE[0] - MIDDLE, SIZE[1] // 2))

@@ -14,7 +14,7 @@ from PIL import Image
 from actors.calls.frames_clip import added_characters
 from actors.llm.openai import OpenAI
 from loopback.endpoint import Loopback
-from loopback.videos import videos
+from loopback.replies import videos
 from mustsee.calls.llm import IMAGE_MARK, Message, Request, VideoInput
 from mustsee.errors import UserError
 from tests.support.coloured import PALETTE, seconds_in

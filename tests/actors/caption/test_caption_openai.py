@@ -17,7 +17,7 @@ from actors.caption.openai import OpenAICaptioner, doubts
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from loopback.endpoint import Faults, Loopback, RefusedRequest
-from loopback.videos import videos
+from loopback.replies import videos
 from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow
 from mustsee.media.frames import encode

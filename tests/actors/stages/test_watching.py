@@ -19,7 +19,7 @@ from actors.stages.ask import Ask
 from actors.stages.vet import Vet
 from actors.video_input import video_input_of
 from loopback.endpoint import Loopback
-from loopback.videos import videos
+from loopback.replies import videos
 from mustsee.calls.llm import Message, Request, VideoClip, VideoInput
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import answers

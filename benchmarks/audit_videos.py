@@ -55,14 +55,6 @@ class Set:
     def questions(self) -> list[Question]:
         return [p.question for p in self.planted]
 
-    def videos_of_kind(self, kind: str) -> list[Video]:
-        """Return the videos with the questions of one kind alone."""
-        ids = {p.question.question_id for p in self.planted if p.kind == kind}
-        return [
-            replace(r, questions=tuple(q for q in r.questions or () if q.question_id in ids))
-            for r in self.rows
-        ]
-
 
 def plant_questions(folder: Path, count: int = 40, seed: int = 0) -> Set:
     """Write `count` videos into `folder` and plant ten questions on each."""

@@ -22,7 +22,6 @@ REFUSING_STATUS = (400, 403, 404, 405, 422, 501)
 LIMITS = ("max_completion_tokens", "max_tokens")  # names of the limit of output tokens
 DETAIL = "detail"  # the key of an image's detail within the messages
 SCHEMA = "response_format"
-LOGPROBS = ("logprobs", "top_logprobs")
 # Never left out: without them the request would be another one.
 NEEDED = ("model", "messages", "input", "prompt", "file", "dimensions")
 # The order in which parameters are given up where an endpoint does not say which one it refuses,

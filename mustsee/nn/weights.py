@@ -9,15 +9,11 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
-import io
 import os
-import pickle
 import re
 import shutil
 import tempfile
-import zipfile
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -215,61 +211,6 @@ def tensors(folder: Path) -> Iterator[tuple[str, NDArray[np.generic]]]:
         with safe_open(os.fspath(file), framework="numpy") as opened:
             for name in opened.keys():  # noqa: SIM118  (not a dict)
                 yield name, opened.get_tensor(name)
-
-
-def torch_tensors(file: Path, sha256: str) -> Mapping[str, NDArray[np.generic]]:
-    """Return the tensors by name of a file that `torch.save` wrote, without torch.
-
-    Its pickle is read by a loader that knows tensors only and runs no other code. Raises UserError
-    for a file with another hash, or with anything but tensors in it.
-    """
-    check(file, sha256)
-    try:
-        with zipfile.ZipFile(file) as archive:
-            (index,) = (n for n in archive.namelist() if n.endswith("/data.pkl"))
-            return _TensorUnpickler(archive, index.removesuffix("data.pkl")).load()
-    except (zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError) as error:
-        raise UserError(f"{str(file)!r} is not a file of tensors: {error}") from error
-
-
-class _TensorUnpickler(pickle.Unpickler):
-    """Reads the index of tensors in a file of PyTorch, and their values beside it."""
-
-    def __init__(self, archive: zipfile.ZipFile, folder: str) -> None:
-        super().__init__(io.BytesIO(archive.read(f"{folder}data.pkl")))
-        self._archive, self._folder = archive, folder
-
-    def find_class(self, module_name: str, global_name: str, /) -> Any:
-        import numpy as np
-
-        known: dict[tuple[str, str], Any] = {
-            ("collections", "OrderedDict"): OrderedDict,
-            ("torch._utils", "_rebuild_tensor_v2"): _strided,
-            ("torch", "FloatStorage"): np.dtype("<f4"),
-            ("torch", "LongStorage"): np.dtype("<i8"),
-        }
-        if (module_name, global_name) not in known:
-            raise pickle.UnpicklingError(f"it needs {module_name}.{global_name}, which is not read")
-        return known[module_name, global_name]
-
-    def persistent_load(self, pid: Any) -> NDArray[np.generic]:
-        import numpy as np
-
-        _, dtype, key, *_ = pid
-        return np.frombuffer(self._archive.read(f"{self._folder}data/{key}"), dtype)
-
-
-def _strided(
-    values: NDArray[np.generic], offset: int, shape: Sequence[int], steps: Sequence[int], *_: Any
-) -> NDArray[np.generic]:
-    """Return a tensor of `values` in PyTorch's terms. Raises ValueError outside of them."""
-    import numpy as np
-
-    last = offset + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
-    if offset < 0 or min(steps, default=0) < 0 or last >= len(values):
-        raise ValueError(f"a tensor of shape {tuple(shape)} exceeds its {len(values)} values")
-    strides = [step * values.itemsize for step in steps]
-    return np.lib.stride_tricks.as_strided(values[offset:], shape, strides)
 
 
 def check_known(model: str, file: Path) -> None:

@@ -157,11 +157,11 @@ def _measure(
     )
 
 
-def table(findings: Sequence[GuesserBias], *, all_rows: bool = False) -> str:
+def table(findings: Sequence[GuesserBias]) -> str:
     """Return findings as text, one line per guesser, with a star on each that is not fair."""
     lines = [f"{'task':18} {'guesser':24} {'n':>5} {'right':>7}  {'95 %':^15} {'chance':>7}"]
     for f in findings:
-        if f.kind == "answer" and f.fair and not all_rows:
+        if f.kind == "answer" and f.fair:
             continue
         name = f"{f.kind} {f.name}" if f.kind != "guesser" else f.name
         lines.append(

@@ -8,20 +8,11 @@ merged, with the gap; the length is the sum of the merged spans; a question need
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mustsee.records import Span
 
-
-@dataclass(frozen=True, kw_only=True)
-class MarkConventions:
-    """The paper's conventions, in seconds.
-
-    `min_mark_s` is the shortest mark, `merge_gap_s` the gap below which spans are merged.
-    """
-
-    min_mark_s: float = 0.1
-    merge_gap_s: float = 5.0
+MIN_MARK_S = 0.1  # seconds of the shortest mark
+MERGE_GAP_S = 5.0  # seconds of a gap below which spans are merged
 
 
 def widen(mark: Span, least: float, duration: float | None = None) -> Span:
@@ -34,14 +25,11 @@ def widen(mark: Span, least: float, duration: float | None = None) -> Span:
     return Span(start, start + least)
 
 
-def merge(
-    marks: Sequence[Span], conventions: MarkConventions | None = None, duration: float | None = None
-) -> list[Span]:
-    """Return the marks merged, in order of time, with gaps of at least `merge_gap_s` seconds.
+def merge(marks: Sequence[Span], duration: float | None = None) -> list[Span]:
+    """Return the marks merged, in order of time, with gaps of at least `MERGE_GAP_S` seconds.
 
     Raises ValueError for a mark that ends before it starts or is outside the video.
     """
-    conventions = conventions or MarkConventions()
     for mark in marks:
         if not 0 <= mark.start <= mark.end or (duration is not None and mark.end > duration + 1e-6):
             raise ValueError(
@@ -49,20 +37,18 @@ def merge(
                 f"the video has {duration!r} s"
             )
     wide = sorted(
-        (widen(mark, conventions.min_mark_s, duration) for mark in marks),
+        (widen(mark, MIN_MARK_S, duration) for mark in marks),
         key=lambda m: (m.start, m.end),
     )
     merged: list[Span] = []
     for mark in wide:
-        if merged and mark.start - merged[-1].end < conventions.merge_gap_s:
+        if merged and mark.start - merged[-1].end < MERGE_GAP_S:
             merged[-1] = Span(merged[-1].start, max(merged[-1].end, mark.end))
         else:
             merged.append(mark)
     return merged
 
 
-def length(
-    marks: Sequence[Span], conventions: MarkConventions | None = None, duration: float | None = None
-) -> float:
+def length(marks: Sequence[Span], duration: float | None = None) -> float:
     """Return the certificate's length in seconds: the sum of its merged spans."""
-    return sum(span.seconds for span in merge(marks, conventions, duration))
+    return sum(span.seconds for span in merge(marks, duration))

@@ -16,7 +16,6 @@ from ray_jobs.cli.compose import CONF, compose_job
 from ray_jobs.cli.presets import jobs_of_preset
 
 CHECKED = re.compile(r"^# Last checked [^\n]*?(\d{4}-\d\d-\d\d)", re.MULTILINE)
-NAMED = re.compile(r"\bmodel: ([\w./:-]*\w)")
 WITH_MODELS = ("openai", "gemini", "openrouter", "vllm", "ollama")  # presets by provider or server
 
 
@@ -55,11 +54,6 @@ def _walk(node: Any) -> Iterator[Endpoint]:
     elif isinstance(node, list):
         for value in node:
             yield from _walk(value)
-
-
-def models_named(conf: Path = CONF) -> set[str]:
-    """Every model that a file of the configuration names."""
-    return {name for file in conf.rglob("*.yaml") for name in NAMED.findall(file.read_text())}
 
 
 def last_checked(file: Path) -> str:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
 import shutil
-import zipfile
-from collections import OrderedDict
 from pathlib import Path
 
-import numpy as np
 import pytest
 from huggingface_hub import constants
 
 from actors.caption.jax import JaxCaptioner
 from actors.hear.whisper import Whisper
 from actors.llm.transformers import Transformers
-from mustsee.errors import NotInstalled, UserError
+from mustsee.errors import NotInstalled
 from mustsee.nn import weights
 from mustsee.store import identity
 
@@ -102,48 +98,3 @@ def test_a_model_in_parts_is_put_together_once(
 
 def sha256(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def test_tensors_are_read_as_torch_reads_them(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    file = tmp_path / "weights.pt"
-    whole = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4)
-    saved = OrderedDict(
-        a=whole, b=whole[:, 1:, ::2], c=whole.permute(2, 1, 0), count=torch.tensor(7)
-    )
-    torch.save(saved, file)
-    read = weights.torch_tensors(file, sha256(file))
-    assert list(read) == list(saved)
-    for name, tensor in saved.items():
-        assert read[name].dtype == tensor.numpy().dtype
-        np.testing.assert_array_equal(read[name], tensor.numpy())
-    with pytest.raises(UserError, match="SHA-256"):
-        weights.torch_tensors(file, "0" * 64)
-
-
-class Shell:
-    def __reduce__(self) -> tuple[object, ...]:
-        import os
-
-        return os.system, ("touch run",)
-
-
-@pytest.mark.parametrize("index", [pickle.dumps(Shell()), b"no pickle", b""])
-def test_a_file_with_more_than_tensors_is_refused_and_runs_nothing(
-    index: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    file = tmp_path / "weights.pt"
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("archive/data.pkl", index)
-    with pytest.raises(UserError, match="not a file of tensors"):
-        weights.torch_tensors(file, sha256(file))
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(("offset", "steps"), [(5, (3, 1)), (0, (4, 1)), (-1, (1, 1))])
-def test_a_tensor_beyond_its_values_is_refused(offset: int, steps: tuple[int, ...]) -> None:
-    values = np.arange(9, dtype=np.float32)
-    assert weights._strided(values, 0, (3, 3), (3, 1)).tolist() == values.reshape(3, 3).tolist()
-    with pytest.raises(ValueError, match="exceeds"):
-        weights._strided(values, offset, (3, 3), steps)

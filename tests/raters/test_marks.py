@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.raters import marks
-from mustsee.raters.marks import MarkConventions
 from mustsee.records import Span
 
 span = st.tuples(st.floats(0, 170), st.floats(0, 10)).map(lambda p: Span(p[0], p[0] + p[1]))
@@ -49,4 +48,4 @@ def test_marks_have_the_limits_of_the_paper() -> None:
     with pytest.raises(ValueError, match="within the video"):
         marks.merge([Span(5, 4)])
     with pytest.raises(ValueError, match="within the video"):
-        marks.merge([Span(5, 181)], MarkConventions(), 180)
+        marks.merge([Span(5, 181)], 180)

@@ -43,8 +43,6 @@ class NarrationColumns:
     """Column with the end of the action, clock time."""
     subject: str = ""
     """Text put before each narration: EPIC says "open door", the prompts say who did it."""
-    keep_unsure: bool = False
-    """Keep narrations that their narrator marked #unsure."""
     narrator: str = "longest"
     """Pass that is read: longest, narration_pass_1, narration_pass_2."""
 
@@ -126,7 +124,7 @@ def from_ego4d(
         lines: list[Line] = []
         for item in _one_pass(passes, columns.narrator):
             text = str(item.get("narration_text") or "")
-            if not clean(text) or (not columns.keep_unsure and _UNSURE.search(text)):
+            if not clean(text) or _UNSURE.search(text):
                 skipped += 1
                 continue
             try:

@@ -182,8 +182,6 @@ class Count:
     making: SynthesisSettings = field(default_factory=SynthesisSettings)
     most: int = 5
     """Clips of the action, at most; at least 1."""
-    distractors: int = 0
-    """Clips of other actions in each video."""
     name: str = "count"
 
     def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
@@ -199,11 +197,7 @@ class Count:
                     f"no action has {count} different clips: give more, or lower most={self.most}"
                 )
             action = rng.choice(actions)
-            others = [
-                c for a, clips_of in sorted(by_action.items()) if a != action for c in clips_of
-            ]
             inserted = rng.sample(by_action[action], count)
-            inserted += rng.sample(others, min(self.distractors, len(others)))
             rng.shuffle(inserted)
             video = row(self.name, making.plan(backgrounds, inserted, f"{making.seed}/count/{n}"))
             evidence = [Span(s.start, s.end) for s in video.segments or () if s.topic == action]

@@ -21,7 +21,6 @@ from ray_jobs.cli.preset_models import (
     WITH_MODELS,
     choice_endpoints,
     last_checked,
-    models_named,
     preset_endpoints,
 )
 from ray_jobs.cli.presets import preset_file
@@ -38,7 +37,8 @@ OTHER_NAMES = {  # names of families, and of weights that users fetch
     "qwen2_5_vl", "Qwen2.5-VL", "Qwen3-VL", "Qwen3-Omni", "Qwen3.5", "GPT-4", "gemma-2-9b-it",
 }  # fmt: skip
 
-MODELS = models_named()
+NAMED = re.compile(r"\bmodel: ([\w./:-]*\w)")
+MODELS = {name for file in CONF.rglob("*.yaml") for name in NAMED.findall(file.read_text())}
 PRICED_AT = {"README.md": {"gpt-4.1-mini"}}  # the model at whose prices a table was measured
 
 

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from actors.calls.admission import AdmissionRequest, Grant
-from actors.calls.helper_quota import HelperQuotas
 from actors.calls.liveness import LivenessServer
 from mustsee.calls.budget import Budget, HeldAmount
 from mustsee.calls.call_log import CallLog
@@ -30,6 +29,30 @@ from mustsee.calls.usage import RETRY_OUTCOMES, CallOutcome, UsageTotals
 from mustsee.run import other_runs
 from mustsee.run.record import NOTHING, RowOutcome, RunAbort, Snapshot, StageCounts, WorkTimes
 from mustsee.store import StoreDamage
+
+
+class HelperQuotas:
+    """The videos of each stage that are processed in chunks now (`actors.engine.chunks`), with
+    their numbers of helpers. Helpers and workers with such videos are together at most
+    `workers.max`.
+    """
+
+    def __init__(self) -> None:
+        self._helpers: dict[str, dict[str, int]] = {}
+
+    def acquire(self, stage: str, video: str, wanted: int, most: int) -> int:
+        """Return how many of the `wanted` helpers a video may have. It is asked for each chunk:
+        when other videos have begun since, the quota shrinks and the video dismisses helpers.
+        """
+        videos = self._helpers.setdefault(stage, {})
+        others = sum(1 + n for name, n in videos.items() if name != video)
+        videos[video] = max(0, min(wanted, most - 1 - others))
+        return videos[video]
+
+    def release(self, stage: str, video: str) -> None:
+        """Record that a video is done and has no helpers."""
+        self._helpers.get(stage, {}).pop(video, None)
+
 
 BUDGET_WAIT_S = 0.25  # seconds before a call asks again while calls in flight hold the budget
 OVERRAN_DEATHS = 1 << 30  # number of deaths that stands for a row that exceeded its timeout

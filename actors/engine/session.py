@@ -1,22 +1,57 @@
-"""`Session`: what the workers of a run share, and what they report to the coordinator."""
+"""`Session`: what the workers of a run share, and what they report to the coordinator. Its watchdog
+kills a worker whose row exceeds its timeout: native code that hangs cannot be cancelled. Ray starts
+another worker, to which the coordinator reports what happened to the row.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import faulthandler
 import os
-from collections.abc import Sequence
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
 from actors.calls.coordinator_actor import call_coordinator
 from actors.calls.coordinator_handle import CoordinatorHandle
 from actors.engine.chunks import ChunkRunner
 from actors.engine.hardware import Hardware
-from actors.engine.watchdog import REPLY_TIMEOUT_S, kill_after
 from actors.part import RunContext
 from mustsee.errors import MustseeError
 from mustsee.run.record import NOTHING, RowOutcome, Snapshot, WorkTimes
 from mustsee.store import Store
+
+REPLY_TIMEOUT_S = 15.0  # seconds for an answer of the coordinator, which is lost if it takes longer
+
+
+@contextlib.contextmanager
+def kill_after(seconds: float | None, report: Callable[[], None]) -> Generator[None]:
+    """After `seconds` in the block, call `report` and kill this process. Where the block lets no
+    other thread run, nothing is reported and the process is killed `REPLY_TIMEOUT_S` later.
+    """
+    if seconds is None:
+        yield
+        return
+
+    def end() -> None:
+        with contextlib.suppress(Exception):
+            report()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    faulthandler.dump_traceback_later(
+        seconds + REPLY_TIMEOUT_S, exit=True, file=sys.__stderr__ or 2
+    )
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        timer.cancel()
 
 
 @dataclass(frozen=True, kw_only=True)

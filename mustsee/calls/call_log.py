@@ -27,8 +27,14 @@ from pyarrow import fs
 
 from mustsee.calls.budget import BillingHistory, CallCost, Pair
 from mustsee.calls.call_log_check import ROUNDING_USD, is_own, read_recorded, usd_of_replies
-from mustsee.calls.call_log_files import ENDING, RunFile, list_files, read_content
-from mustsee.calls.call_log_lines import read_lines, write_line
+from mustsee.calls.call_log_files import (
+    ENDING,
+    RunFile,
+    list_files,
+    read_content,
+    read_lines,
+    write_line,
+)
 from mustsee.calls.usage import CallCounts, CallOutcome, UsageTotals
 from mustsee.store import resolve
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.calls.helper_quota import HelperQuotas
+from actors.calls.coordinator import HelperQuotas
 
 MOST = 5
 videos = st.sampled_from("abcdefg"[:MOST])

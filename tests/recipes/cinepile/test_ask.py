@@ -136,8 +136,7 @@ def test_the_filters_work_with_a_faulty_endpoint(
     from actors.stages.vet import Vet
     from loopback.endpoint import Faults, Loopback
     from loopback.replies import recorded_replies
-    from mustsee.recipes.cinepile.filters import Degenerate, Hardness, Vision
-    from mustsee.recipes.cinepile.refine import Refine
+    from mustsee.recipes.cinepile.filters import Degenerate, Hardness, Refine, Vision
     from mustsee.verify.repair import RepairRule
     from tests.support.bench import Bench
     from tests.support.every_prompt import Rules

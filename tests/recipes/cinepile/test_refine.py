@@ -13,7 +13,7 @@ from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import BadRow, Transient
 from mustsee.prompts import Prompts
 from mustsee.recipes.cinepile.choosing import rotate_options
-from mustsee.recipes.cinepile.refine import Refine
+from mustsee.recipes.cinepile.filters import Refine
 from mustsee.records import Line, Question, SceneText, Video
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.video_frames import VideoFrames

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.server_probe.asking import ProbeAsker, ProbeReply, climb
-from mustsee.server_probe import faults, steps
+from mustsee.server_probe import findings, steps
 from mustsee.server_probe.findings import Findings
 from mustsee.server_probe.record import (
     OTHER_NAME,
@@ -92,7 +92,7 @@ class ServerProbe:
             found.notes.append(f"a prompt of {settings.prefix_words} words: {prefix[0].why}")
         elif short.reply is not None:
             added = self._characters(0) - self._short_characters
-            found.faults += faults.text_usage_faults(found.prefixes, short.usage, added)
+            found.faults += findings.text_usage_faults(found.prefixes, short.usage, added)
             first = found.prefixes[0].prompt
             if first is not None and short.usage.prompt is not None and first > short.usage.prompt:
                 found.characters = added / (first - short.usage.prompt)
@@ -122,8 +122,8 @@ class ServerProbe:
             result = await self._ask_numerals("images", make, found.images)
             if is_stop(result):
                 break
-        found.faults += faults.image_usage_faults(found.images, found.images_base)
-        found.notes += faults.counted_notes(found.images, found.images_base)
+        found.faults += findings.image_usage_faults(found.images, found.images_base)
+        found.notes += findings.counted_notes(found.images, found.images_base)
 
     def _image_draw(self, count: int) -> Callable[[int], steps.ProbeStep]:
         return lambda draw: steps.images_step(count, draw, self._seed)
@@ -143,7 +143,7 @@ class ServerProbe:
         self, first: NumeralsResult, make: Callable[[int], steps.ProbeStep],
         results: list[NumeralsResult], before: Sequence[NumeralsResult],
     ) -> NumeralsResult:  # fmt: skip
-        named = self._unnamed(faults.numeral_faults(first, before))
+        named = self._unnamed(findings.numeral_faults(first, before))
         if first.frames is not None and not first.frames.is_legible:
             self.found.notes.append(
                 f"{first.frames.misread} of {first.frames.sent} numerals are misread: the model is "
@@ -154,9 +154,9 @@ class ServerProbe:
         second = await self._ask_draw(first.kind, make(1), 1)
         results.append(second)
         if first.state == "untold":
-            self.found.faults += self._unnamed(faults.numeral_faults(second, before))
+            self.found.faults += self._unnamed(findings.numeral_faults(second, before))
             return second
-        again = list(faults.numeral_faults(second, before))
+        again = list(findings.numeral_faults(second, before))
         self._keep(named, again, answered=second.state == "answered")
         return first
 
@@ -169,7 +169,7 @@ class ServerProbe:
         self, first: Sequence[ServerFault], second: Sequence[ServerFault], *, answered: bool
     ) -> None:
         """Add the faults that a second draw confirms; say which ones it does not show."""
-        confirmed = faults.confirm(first, second) if answered else [*first]
+        confirmed = findings.confirm(first, second) if answered else [*first]
         self.found.faults += confirmed
         kept = {(f.kind, f.about) for f in confirmed}
         self.found.notes += [
@@ -202,10 +202,10 @@ class ServerProbe:
         found.videos.append(await self._ask_draw("fast_video", self._named(fast), 0))
         if self._file is not None:
             await self._ask_by_file(self._file)
-        found.faults += faults.video_usage_faults(
+        found.faults += findings.video_usage_faults(
             [r for r in found.videos if r.kind != "file_url"], found.videos_base
         )
-        found.notes += faults.counted_notes(found.videos, found.videos_base)
+        found.notes += findings.counted_notes(found.videos, found.videos_base)
 
     async def _find_part(self) -> NumeralsResult | None:
         """Send the shortest video under the configured name, and if it is refused or not seen,
@@ -223,7 +223,7 @@ class ServerProbe:
             found.videos += [configured, second]
             if configured.state == "answered":  # it takes the file and shows nothing of it
                 found.part = self._part
-                found.faults += faults.numeral_faults(configured)
+                found.faults += findings.numeral_faults(configured)
                 found.notes.append(f"a video as {other}: {second.why or 'nothing of it is seen'}")
             return None
         found.videos.append(replace(configured, kind=_kind_of(self._part)))
@@ -259,7 +259,7 @@ class ServerProbe:
         step = self._named(replace(step, address=file.resolve().as_uri()))
         result = await self._ask_draw("file_url", step, 2)
         self.found.videos.append(result)
-        self.found.faults += faults.numeral_faults(result)
+        self.found.faults += findings.numeral_faults(result)
 
     async def _ask_times(self) -> None:
         found, results = self.found, list[TimesResult]()
@@ -267,10 +267,10 @@ class ServerProbe:
             step = self._named(steps.times_step(draw, self._seed))
             answer = await self._asker.ask(step)
             results.append(time_result(step, answer, draw))
-            if not list(faults.time_faults(results[-1])):
+            if not list(findings.time_faults(results[-1])):
                 break
         found.times += results
-        named, *again = [list(faults.time_faults(r)) for r in results]
+        named, *again = [list(findings.time_faults(r)) for r in results]
         if named:
             self._keep(named, again[0], answered=results[1].state == "answered")
 
@@ -287,12 +287,12 @@ class ServerProbe:
                 "says it hears may be guessed"
             )
         tones = await self._ask_sound_step("tones", steps.tones_step(count, 0, self._seed), 0)
-        named = list(faults.sound_faults(digits, tones))
+        named = list(findings.sound_faults(digits, tones))
         if named:
             second = await self._ask_sound_step(
                 "digits", steps.digits_step(count, 1, self._seed), 1
             )
-            again = list(faults.sound_faults(second, tones))
+            again = list(findings.sound_faults(second, tones))
             self._keep(named, again, answered=second.state == "answered")
 
     async def _ask_sound_step(self, kind: Any, step: steps.ProbeStep, draw: int) -> SoundResult:
@@ -328,7 +328,7 @@ def judge_structure(answer: ProbeReply) -> str:
 def reply_faults(answer: ProbeReply) -> list[ServerFault]:
     """Return what contradicts itself in the counts of a reply."""
     text = answer.reply.text if answer.reply is not None else ""
-    return list(faults.reply_usage_faults(answer.usage, len(text)))
+    return list(findings.reply_usage_faults(answer.usage, len(text)))
 
 
 def time_result(step: steps.ProbeStep, answer: ProbeReply, draw: int) -> TimesResult:

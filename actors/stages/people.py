@@ -9,7 +9,7 @@ from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from actors.stages.ask_options import AskOptions
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import UserError
-from mustsee.recipes.neptune.people import PROMPT, perceive_people
+from mustsee.recipes.neptune.diversity import PROMPT, perceive_people
 from mustsee.records import Video
 
 

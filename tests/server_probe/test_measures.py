@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mustsee.calls.usage import Price
 from mustsee.errors import Unparsed
-from mustsee.server_probe import faults
+from mustsee.server_probe import findings
 from mustsee.server_probe.findings import Findings, price_hour
 from mustsee.server_probe.record import (
     NumeralsResult,
@@ -40,7 +40,7 @@ def result(listed: Sequence[int], sent: Sequence[int] = SENT, **more: Any) -> Nu
 
 
 def kinds(listed: Sequence[int], **more: Any) -> list[str]:
-    return [fault.kind for fault in faults.numeral_faults(result(listed, **more))]
+    return [fault.kind for fault in findings.numeral_faults(result(listed, **more))]
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def test_faults_of_a_list_of_numerals(listed: Sequence[int], expected: list[str]
 def test_a_cap_shows_where_fewer_frames_are_seen_whole() -> None:
     whole = result(SENT)
     sent = draw_numerals(48, random.Random(1))
-    (fault,) = faults.numeral_faults(result(sent[:32], sent), [whole])
+    (fault,) = findings.numeral_faults(result(sent[:32], sent), [whole])
     assert (fault.kind, fault.share) == ("capped", 16 / 48)
     assert "capped at 32; the last 16 are" in fault.says
-    (fault,) = faults.numeral_faults(result(sent[::2], sent), [whole])
+    (fault,) = findings.numeral_faults(result(sent[::2], sent), [whole])
     assert "24 evenly spread" in fault.says
 
 
@@ -80,7 +80,7 @@ def test_a_weak_model_is_not_blamed_on_the_server() -> None:
     for _ in range(200):
         sent = draw_numerals(48, rng)
         listed = [rng.choice(range(10, 100)) if rng.random() < 0.33 else n for n in sent]
-        assert "shuffled" not in {f.kind for f in faults.numeral_faults(result(listed, sent))}
+        assert "shuffled" not in {f.kind for f in findings.numeral_faults(result(listed, sent))}
         assert compare_numerals(sent, listed).missing == 0
 
 
@@ -112,7 +112,7 @@ def test_times_and_their_scale() -> None:
 
     def named(told: dict[int, float]) -> list[str]:
         compared = TimesResult(seconds=24.0, state="answered", errors=compare_times(shown, told))
-        return [fault.kind for fault in faults.time_faults(compared)]
+        return [fault.kind for fault in findings.time_faults(compared)]
 
     assert named(shown) == []
     assert named({n: s + 1.5 for n, s in shown.items()}) == []
@@ -134,7 +134,7 @@ def test_times_and_their_scale() -> None:
 def test_faults_of_the_sound(listed: Sequence[int], expected: list[str]) -> None:
     sounds = compare_sounds((4, 0, 9, 9, 1, 7), listed)
     digits = SoundResult(kind="digits", seconds=9.0, state="answered", sounds=sounds)
-    assert [fault.kind for fault in faults.sound_faults(digits, None)] == expected
+    assert [fault.kind for fault in findings.sound_faults(digits, None)] == expected
 
 
 def test_sound_of_which_only_tones_are_heard_is_not_dropped() -> None:
@@ -145,7 +145,7 @@ def test_sound_of_which_only_tones_are_heard_is_not_dropped() -> None:
     digits = SoundResult(
         kind="digits", seconds=9.0, state="answered", sounds=compare_sounds((1, 2, 3, 4), ())
     )
-    assert not list(faults.sound_faults(digits, tones))
+    assert not list(findings.sound_faults(digits, tones))
     assert not compare_tones(sent, ("high", "low", "high", "high")).is_heard
 
 
@@ -168,13 +168,13 @@ def usage(prompt: int | None, **more: int) -> ReportedUsage:
 )
 def test_counts_of_text(long: list[int | None], short: int | None, expected: list[str]) -> None:
     """Of 12,000 further characters."""
-    found = faults.text_usage_faults([usage(n) for n in long], usage(short), 12_000)
+    found = findings.text_usage_faults([usage(n) for n in long], usage(short), 12_000)
     assert [fault.kind for fault in found] == expected
 
 
 def test_counts_of_a_reply_that_contradict_themselves() -> None:
     def wrong(usage: ReportedUsage) -> int:
-        return len(list(faults.reply_usage_faults(usage, 48)))
+        return len(list(findings.reply_usage_faults(usage, 48)))
 
     assert not wrong(usage(10, reply=12, total=22, cached=4))
     assert not wrong(usage(10, reply=12, total=500))  # with hidden reasoning
@@ -190,21 +190,21 @@ def test_images_and_videos_that_are_seen_must_be_counted() -> None:
         drawn = [(draw_numerals(n, random.Random(n)), t) for n, t in pairs]
         return [result(numerals, numerals, tokens=t) for numerals, t in drawn]
 
-    assert not list(faults.image_usage_faults(images(8 * 258 + 100, 48 * 258 + 100), 100))
-    assert list(faults.image_usage_faults(images(100, 100), 100))
-    assert list(faults.image_usage_faults(images(8 * 100 + 100, 48 * 258 + 100), 100))
-    assert not list(faults.image_usage_faults(images(100, 100), None))
+    assert not list(findings.image_usage_faults(images(8 * 258 + 100, 48 * 258 + 100), 100))
+    assert list(findings.image_usage_faults(images(100, 100), 100))
+    assert list(findings.image_usage_faults(images(8 * 100 + 100, 48 * 258 + 100), 100))
+    assert not list(findings.image_usage_faults(images(100, 100), None))
     video = result(SENT, kind="video", seconds=8.0, tokens=100)
-    assert list(faults.video_usage_faults([video], 100))
-    assert not list(faults.video_usage_faults([video], 40))
+    assert list(findings.video_usage_faults([video], 100))
+    assert not list(findings.video_usage_faults([video], 40))
 
 
 def test_usage_tells_whether_frames_that_are_not_seen_are_counted() -> None:
     sent = draw_numerals(48, random.Random(0))
     whole = result(SENT, tokens=100 + 8 * 50)
-    (note,) = faults.counted_notes([whole, result(sent[:32], sent, tokens=100 + 48 * 50)], 100)
+    (note,) = findings.counted_notes([whole, result(sent[:32], sent, tokens=100 + 48 * 50)], 100)
     assert "all are counted" in note
-    (note,) = faults.counted_notes([whole, result(sent[:32], sent, tokens=100 + 32 * 50)], 100)
+    (note,) = findings.counted_notes([whole, result(sent[:32], sent, tokens=100 + 32 * 50)], 100)
     assert "67 % are counted" in note
 
 

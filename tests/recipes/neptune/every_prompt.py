@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mustsee.calls.request_tally import RequestTally
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
-from mustsee.recipes.neptune.people import perceive_people
+from mustsee.recipes.neptune.diversity import perceive_people
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Caption, Keyframe

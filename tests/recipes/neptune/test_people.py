@@ -12,8 +12,7 @@ from actors.stages.people import People
 from mustsee.calls.llm import Reply, Request
 from mustsee.errors import Unparsed, UserError
 from mustsee.layouts import card
-from mustsee.recipes.neptune.diversity import Diversity
-from mustsee.recipes.neptune.people import impression
+from mustsee.recipes.neptune.diversity import Diversity, impression
 from mustsee.records import Keyframe, Video
 from mustsee.schemas import table
 from mustsee.store import Store

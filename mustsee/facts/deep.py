@@ -270,7 +270,9 @@ def settings_for_composed(settings: FactSettings, rules: DeepRules, seconds: flo
     """
     number = rules.question_limit(seconds) - rules.open_limit(seconds)
     select = replace(settings.select, questions=number, least_questions=number)
-    forms = {name: form for name, form in settings.forms.items() if name not in rules.unwanted}
+    forms = {
+        name: form for name, form in settings.forms.items() if form and not form.traits.for_rules
+    }
     return replace(settings, select=select, forms=forms)
 
 

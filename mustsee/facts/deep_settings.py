@@ -150,8 +150,6 @@ class DeepRules:
     """Share of open questions with points; the others are composed."""
     text_share: float = 0.1
     """Share of questions about words on the screen, at most."""
-    unwanted: tuple[str, ...] = ("count", "quarter_first", "quarter_last")
-    """Forms that are left out of composed questions."""
     wording: int = 12
     """Composed questions that are worded and read back in one request; 0: they keep the words
     of their forms."""

@@ -15,7 +15,7 @@ from itertools import combinations, zip_longest
 from random import Random
 
 from mustsee.errors import UserError
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import FormTraits, Stem
 from mustsee.questions.drafts import reach
 from mustsee.records import PAIR, SET
 
@@ -80,8 +80,8 @@ class SelectRules:
     single_share: float = 0.25
     """Share of the questions that need one moment only, at most."""
     beside_share: float = 0.2
-    """Share of the questions that ask what is seen beside something (where, with, holds, state,
-    both, but_not), at most; guessers know what goes together."""
+    """Share of the questions that ask what is seen beside something, at most; guessers know what
+    goes together."""
 
     def __post_init__(self) -> None:
         if not 3 <= self.least_options <= self.options <= 10:
@@ -132,9 +132,8 @@ class ChosenGroup:
         return self.members[0].stem.form
 
     @property
-    def is_beside(self) -> bool:
-        """Whether it asks what is seen beside something."""
-        return self.members[0].stem.traits.is_beside
+    def traits(self) -> FormTraits:
+        return self.members[0].stem.traits
 
     @property
     def relation(self) -> str | None:
@@ -297,11 +296,12 @@ def mix(groups: Sequence[ChosenGroup], rules: SelectRules, seconds: float) -> li
         limits = {
             "any form": limit,
             "one moment": rules.single_share * most,
-            "order": max(MIN_ORDERS, rules.order_share * most),
+            "an order": max(MIN_ORDERS, rules.order_share * most),
         }
         for group in _in_turns(candidates):
             size, single = len(group.members), sum(len(m.stem.evidence) == 1 for m in group.members)
-            new = {"any form": size, group.form: size} | ({"one moment": single} if single else {})
+            form = "an order" if group.traits.lists_order else group.form
+            new = {"any form": size, form: size} | ({"one moment": single} if single else {})
             fits = all(counts[name] + n <= limits.get(name, of_form) for name, n in new.items())
             if fits and group not in mixed:
                 counts.update(new)
@@ -318,12 +318,12 @@ def limit_beside(groups: Sequence[ChosenGroup], rules: SelectRules) -> list[Chos
     """Return the groups without the last of those that ask what is seen beside something, where
     these are too many.
     """
-    others = sum(len(g.members) for g in groups if not g.is_beside)
+    others = sum(len(g.members) for g in groups if not g.traits.is_beside)
     share = rules.beside_share
     left = max(MIN_BESIDE, others * share / (1 - share)) if share < 1 else math.inf
     kept: list[ChosenGroup] = []
     for group in groups:
-        size = len(group.members) if group.is_beside else 0
+        size = len(group.members) if group.traits.is_beside else 0
         if size <= left:
             left -= size
             kept.append(group)

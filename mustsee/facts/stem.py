@@ -24,6 +24,10 @@ class FormTraits:
     """Its answer is when something is seen: it has no options, and sits no exam."""
     is_beside: bool = False
     """It asks what is seen beside something; guessers know what goes together."""
+    lists_order: bool = False
+    """Its options are orders; whoever compares several questions of one video finds its course."""
+    for_rules: bool = False
+    """Only rules ask so: no person would, and a model has better questions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +44,8 @@ class Stem:
     what is asked once in a video. `centre`: the id of the one of them that the question relates to
     each of the others; empty: it relates each to each.
     `scene`: of the stem; `scenes`: of the answer and of the pool, by answer.
-    `form`: the family of the form that made it, such as "after", with the `traits` of that; `key`:
-    its key under `ask.settings.forms`, such as "after_text".
+    `form`: the family of the form that made it, with the `traits` of that; `key`: its key under
+    `ask.settings.forms`.
     """
 
     form: str

@@ -36,7 +36,7 @@ def is_of_words_alone(stem: Stem) -> bool:
     """Whether a question asks for quoted words, and states no more than quoted words; or for an
     order with two of them, which tell the most of it.
     """
-    if stem.form == "order":
+    if stem.traits.lists_order:
         things = stem.answer.split(SEPARATOR)
         return sum(_QUOTED.fullmatch(thing) is not None for thing in things) > 1
     names_none = "“" in stem.question or not stem.traits.names_moment

@@ -87,8 +87,13 @@ class SpanEnd:
 
 def asks_when(settings: FactSettings) -> bool:
     """Whether questions that ask when are wanted."""
-    form = settings.forms.get(WHEN)
-    return isinstance(form, WhenForm) and form.questions > 0
+    return _find_form(settings) is not None
+
+
+def _find_form(settings: FactSettings) -> tuple[str, WhenForm] | None:
+    """Return the form that asks when, with its key; null if no such questions are wanted."""
+    forms = settings.forms.items()
+    return next(((k, f) for k, f in forms if isinstance(f, WhenForm) and f.questions > 0), None)
 
 
 async def ask_when(
@@ -100,13 +105,14 @@ async def ask_when(
     tally: StepTally,
     by: Provenance,
 ) -> WhenQuestions:
-    """Return the questions of the form `when`, as many as are wanted and have ends that closer
+    """Return the questions that ask when, as many as are wanted and have ends that closer
     looks agree on. A look without a readable reply tells nothing, and is counted.
     """
-    form = settings.forms.get(WHEN)
-    if not asks_when(settings) or not isinstance(form, WhenForm):
+    wanted = _find_form(settings)
+    if wanted is None:
         return WhenQuestions()
-    stems = list(form.stems(table, Random(f"{settings.seed}/{WHEN}")))
+    key, form = wanted
+    stems = list(form.stems(table, Random(f"{settings.seed}/{key}")))
     judge = _make_judge(video, verifier, frames, form, settings.seed, tally)
     asked: list[Question] = []
     tried = 0
@@ -121,7 +127,7 @@ async def ask_when(
         tried += len(part)
     tally.add(ENDS_SET, len(asked))
     tally.add(ENDS_OPEN, tried - len(asked))
-    count = FormCount(form=WHEN, possible=len(stems), drafted=tried, chosen=len(asked))
+    count = FormCount(form=key, possible=len(stems), drafted=tried, chosen=len(asked))
     return WhenQuestions(questions=tuple(asked), forms=(count,) if stems else ())
 
 

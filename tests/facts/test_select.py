@@ -271,6 +271,7 @@ def group_of(count: int, *, form: str = "after") -> ChosenGroup:
             stem=Stem(
                 form=form, question=f"{form} {n}?", question_type="", answer=options[n],
                 pool=options, evidence=(Span(n, n + 1.0),), about=frozenset({f"{form} {n}"}),
+                traits=FormTraits(lists_order=form == "order"),
             ),
             options=options, rank=0,
         )

@@ -43,7 +43,7 @@ def lines_of(texts: tuple[str, ...]) -> tuple[Fact, ...]:
 def stem_of(question: str, answer: str, form: str) -> Stem:
     return Stem(
         form=form, question=question, question_type="t", answer=answer, evidence=(),
-        traits=FormTraits(names_moment=form != "first"),
+        traits=FormTraits(names_moment=form != "first", lists_order=form == "order"),
     )  # fmt: skip
 
 

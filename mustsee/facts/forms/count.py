@@ -36,7 +36,7 @@ class CountForm(QuestionForm):
 
     @property
     def traits(self) -> FormTraits:
-        return FormTraits(needs_options=False)
+        return FormTraits(needs_options=False, for_rules=True)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed = rng.random()

@@ -16,7 +16,7 @@ from mustsee.facts.cases import (
     find_stretches,
     is_marked,
 )
-from mustsee.facts.stem import QuestionForm, Stem
+from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import entries, fault
 from mustsee.questions.orders import SEPARATOR, wrong_orders
@@ -42,6 +42,10 @@ class OrderForm(QuestionForm):
     apart: int = 2
     most: int = 80
     moments: int = MAX_MOMENTS
+
+    @property
+    def traits(self) -> FormTraits:
+        return FormTraits(lists_order=True)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         draws = Random(rng.random())

@@ -8,7 +8,7 @@ from random import Random
 from typing import ClassVar
 
 from mustsee.facts.cases import by_chance
-from mustsee.facts.stem import QuestionForm, Stem
+from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable, fills_picture, is_written
 from mustsee.records import Fact, Span
 
@@ -31,6 +31,10 @@ class QuarterForm(QuestionForm):
     name: ClassVar[str] = "quarter"
     end: str = "first"
     of: str = "view"
+
+    @property
+    def traits(self) -> FormTraits:
+        return FormTraits(for_rules=True)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         moments = range(len(table.moments))[:: 1 if self.end == "first" else -1]

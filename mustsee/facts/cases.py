@@ -23,7 +23,7 @@ from random import Random
 from typing import TypeVar
 
 from mustsee.facts.stem import Stem
-from mustsee.facts.table import TruthTable, is_thing, is_written
+from mustsee.facts.table import Need, TruthTable, is_thing, is_written
 from mustsee.questions.checks import fault, holds
 from mustsee.records import Fact, Span
 from mustsee.text import terms
@@ -59,7 +59,8 @@ class Case:
     be known to be false. `outside`: moments among which none of its places may be. `excluded`: ids
     of facts that may be right, too. `scenes`: the scenes of the given phrases. `needs_scene`:
     whether all wrong answers must belong to these scenes if the answer does; otherwise only where
-    the scenes have enough of them.
+    the scenes have enough of them. `needs`: entries by which the answer is the only one, besides
+    those where its facts are claimed.
     """
 
     question: str
@@ -72,6 +73,7 @@ class Case:
     outside: range = range(0)
     excluded: frozenset[str] = frozenset()
     needs_scene: bool = True
+    needs: tuple[Need, ...] = ()
 
 
 Cases = Callable[[TruthTable], Iterable[Case]]
@@ -92,10 +94,9 @@ def compose(
 ) -> Iterator[Stem]:
     """Yield a stem for each case, with at most `size` wrong answers to choose from."""
     seed = rng.random()
-    lists = _candidates(form, cases(table.as_claimed()), table, seed, size)
+    lists = _candidates(form, cases(table.as_claimed), table, seed, size)
     for case in cases(table):
-        # In a fixed order: what is read of the table decides which looks are asked for.
-        stated = [table.by_id[name] for name in sorted(case.about) if name in table.by_id]
+        stated = [table.by_id[name] for name in case.about if name in table.by_id]
         quoted = [f for f in (case.answer, *stated) if f.kind == "line" or is_written(f)]
         if any(is_marked(table, fact) for fact in quoted):  # as a greeting or a title is
             continue
@@ -116,6 +117,11 @@ def compose(
             pool=tuple(fact.phrase for fact in pool),
             list_name=f"{key}/{own}" if len(names) > 1 else key,
             evidence=case.evidence,
+            needs=(
+                *case.needs,
+                *((fact.fact_id, table.to_check(fact)) for fact in quoted),
+                *(need for fact in pool for need in table.absence(fact, case.wrong_at)),
+            ),
             about=case.about | {case.answer.fact_id},
             scene=scene,
             scenes={}
@@ -138,17 +144,18 @@ def compose_alone(
     about: Iterable[str] = (),
     seed: float,
     size: int,
+    needs: Callable[[Fact], Iterable[Need]] = lambda fact: (),
 ) -> Iterator[Stem]:
     """Yield a stem whose wrong answers are the given ones: at most `size`, distinct from each other
     and from the answer; none if there are fewer than `MIN_ALONE`. Things are left out, since none
-    is surely absent from a long stretch.
+    is surely absent from a long stretch. `needs`: the entries by which a fact of the stem is right
+    or wrong.
     """
     pool: list[str] = []
-    for text in by_chance(
-        f"{seed}/{question}",
-        {f.phrase for f in others if not is_thing(f) and is_written(f) == is_written(answer)},
-        str,
-    ):
+    by_phrase = {
+        f.phrase: f for f in others if not is_thing(f) and is_written(f) == is_written(answer)
+    }
+    for text in by_chance(f"{seed}/{question}", by_phrase, str):
         if (
             len(pool) < size
             and all(are_distinct(text, p) for p in (answer.phrase, *pool))
@@ -163,6 +170,11 @@ def compose_alone(
             answer=answer.phrase,
             pool=tuple(pool),
             evidence=evidence,
+            needs=tuple(
+                need
+                for fact in (answer, *map(by_phrase.__getitem__, pool))
+                for need in ((fact.fact_id, ()), *needs(fact))
+            ),
             about=frozenset({answer.fact_id, *about}),
             centre=answer.fact_id,
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from asyncio import gather
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from random import Random
@@ -24,8 +24,8 @@ from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow
 from mustsee.facts.look import look
 from mustsee.facts.settings import FactSettings
-from mustsee.facts.stems import make_stems
-from mustsee.facts.table import Entry, TruthTable
+from mustsee.facts.stem import QuestionForm
+from mustsee.facts.table import Entry, Need, TruthTable
 from mustsee.records import Fact, Span, Video
 from mustsee.verify.conditions.seen import Condition, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -34,6 +34,7 @@ LOOKS = "looks"  # `what` of the requests
 UNCLAIMED_SHARE = (
     0.25  # of the entries of a look at several moments: facts that nobody claims there
 )
+FACTS_WEIGHT = 4.0  # weight of where facts may hold; without that there is no question, 1: the rest
 UNCLAIMED_KINDS = ("event", "object", "state")
 T = TypeVar("T")
 
@@ -54,20 +55,19 @@ def plan_table_looks(table: TruthTable, settings: FactSettings) -> list[PlannedL
     those that most drafts of questions need. Each form's drafts count alike, but those that ask
     what is seen beside something, of which few are taken, by the share that these may have.
     """
-    shares: dict[Entry, float] = {}
-    for name in settings.forms:
-        draft = replace(table, wanted=Counter())
-        assert draft.wanted is not None
-        stems = make_stems(draft, replace(settings, forms={name: settings.forms[name]}))
-        beside = any(stem.traits.is_beside for stem in stems)
-        weight = settings.select.beside_share if beside else 1.0
-        total = draft.wanted.total()
-        for entry, times in draft.wanted.items():
-            shares[entry] = shares.get(entry, 0.0) + weight * times / total
+    draft = replace(table, is_draft=True)
+    weights: dict[Entry, float] = {}
+    for name, form in settings.forms.items():
+        if form is None:
+            continue
+        share = settings.select.beside_share if form.traits.is_beside else 1.0
+        needs = weigh_needs(form, draft, Random(f"{settings.seed}/{name}"))
+        for entry, weight in needs.items():
+            weights[entry] = weights.get(entry, 0.0) + share * weight
     needed: dict[int, list[tuple[float, str]]] = {}
-    for (name, moment), share in shares.items():
+    for (name, moment), weight in weights.items():
         claimed = moment in table.claims[name]
-        needed.setdefault(moment, []).append((-float("inf") if claimed else -share, name))
+        needed.setdefault(moment, []).append((-float("inf") if claimed else -weight, name))
     return [
         PlannedLook(
             entries=tuple((name, moment) for _, name in part),
@@ -77,6 +77,34 @@ def plan_table_looks(table: TruthTable, settings: FactSettings) -> list[PlannedL
         for moment, entries in sorted(needed.items())
         for part in _parts(sorted(entries)[: settings.phrases * settings.looks], settings.phrases)
     ]
+
+
+def weigh_needs(form: QuestionForm, draft: TruthTable, rng: Random) -> dict[Entry, float]:
+    """Return the entries without a look that a form needs for a draft, with a weight by how many of
+    its facts and of its questions need each. All facts that these name are needed where they are
+    claimed.
+    """
+    checked = [(fact.fact_id, draft.to_check(fact)) for fact in form.facts(draft)]
+    named = {name for name, _ in checked}
+    of_stems = Counter[Entry]()
+    for stem in form.stems(draft, rng):
+        of_stems.update(_open_entries(draft, stem.needs))
+        named |= stem.about & draft.by_id.keys()
+        named.update(name for name, _ in stem.needs)
+    of_facts = Counter(_open_entries(draft, [*checked, *((n, draft.claims[n]) for n in named)]))
+    weights: dict[Entry, float] = {}
+    for counts, weight in ((of_facts, FACTS_WEIGHT), (of_stems, 1.0)):
+        for entry, times in counts.items():
+            weights[entry] = weights.get(entry, 0.0) + weight * times / counts.total()
+    return weights
+
+
+def _open_entries(table: TruthTable, needs: Iterable[Need]) -> Iterator[Entry]:
+    """Yield the entries that are not known without a look."""
+    for name, moments in needs:
+        for moment in moments:
+            if 0 <= moment < len(table.moments) and (name, moment) not in table.truth:
+                yield name, moment
 
 
 def plan_own_looks(table: TruthTable, settings: FactSettings) -> list[PlannedLook]:

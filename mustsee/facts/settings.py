@@ -24,7 +24,7 @@ MODEL_KINDS = ("event", "place", "person", "object", "state", "cause")
 class FactSettings:
     """How facts are listed, verified and asked about."""
 
-    version: ClassVar[str] = "24"
+    version: ClassVar[str] = "25"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from mustsee.facts.table import TruthTable
-from mustsee.records import Span
+from mustsee.facts.table import Need, TruthTable
+from mustsee.records import Fact, Span
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,9 @@ class Stem:
     order, a count); the answer is one of them.
     `list_name`: stems with the same one may share a list of options, of which each is the answer to
     one of them; empty: the question stands alone.
-    `evidence`: the spans that one must see, one for each entry that the question joins.
+    `evidence`: the spans that one must see, one for each entry that the question joins. `needs`:
+    its facts, with the moments at which it must be known of them whether they hold, besides those
+    at which they are claimed, and those of `QuestionForm.facts`.
     `about`: the ids of its facts, whose number of questions is limited, and names with a slash of
     what is asked once in a video. `centre`: the id of the one of them that the question relates to
     each of the others; empty: it relates each to each.
@@ -57,6 +59,7 @@ class Stem:
     options: tuple[str, ...] = ()
     list_name: str = ""
     evidence: tuple[Span, ...]
+    needs: tuple[Need, ...] = ()
     about: frozenset[str] = frozenset()
     centre: str = ""
     scene: int = -1
@@ -71,8 +74,14 @@ class QuestionForm(Protocol):
     def traits(self) -> FormTraits:
         return FormTraits()
 
+    def facts(self, table: TruthTable) -> Iterable[Fact]:
+        """Return the facts of which it must know where they hold and where they may hold, whatever
+        comes out; they are looked at at the moments to check.
+        """
+        return ()
+
     def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
-        """Return all stems that the table allows. The table's entries are read by `holds` and
-        `places` only, so that a draft knows which ones it needs.
+        """Return all stems that the table allows, each with the entries that it needs: a draft is
+        made of what the facts claim, and no other entries are looked at.
         """
         ...

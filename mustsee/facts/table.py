@@ -5,13 +5,13 @@ of one fact and one moment: true, false, or unknown. Entries come from looks (`m
 and, for what is spoken, from the transcript. Unknown is never used as false.
 
 Forms read the table. A draft of their questions is made before any look, from what the facts claim
-(`TruthTable.as_claimed`): it notes each entry that a form reads, so that only these are looked at.
+(`TruthTable.as_claimed`); each question says which entries it needs, so that only these are looked
+at.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,6 +23,7 @@ from mustsee.records import Fact, Span
 from mustsee.text import terms
 
 Entry = tuple[str, int]  # id of a fact, number of a moment
+Need = tuple[str, Sequence[int]]  # id of a fact, numbers of the moments of its entries
 VIEW = "view"  # kind of all that rules measure in pixels; no model is asked for it
 TEXTS = "texts"  # source of on-screen texts
 # Share of the shorter of a fact's span and a moment; those that share less are apart.
@@ -34,7 +35,7 @@ class TruthTable:
     """`facts`: in the order of time. `moments`: in order, without gaps. `scenes`: the scene of each
     moment, by number. `truth`: entries that are known; null where a look could not tell.
     `searched`: for each fact the moments that a search found most like it, besides its own.
-    `wanted`: counts the entries that are read; null: entries without a look are unknown.
+    `is_draft`: entries without a look are what the facts claim; otherwise they are unknown.
     """
 
     facts: tuple[Fact, ...]
@@ -42,7 +43,7 @@ class TruthTable:
     scenes: tuple[int, ...]
     truth: Mapping[Entry, bool | None] = field(default_factory=dict[Entry, "bool | None"])
     searched: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
-    wanted: Counter[Entry] | None = None
+    is_draft: bool = False
 
     @cached_property
     def claims(self) -> Mapping[str, tuple[int, ...]]:
@@ -111,10 +112,11 @@ class TruthTable:
         """Ids of events of which no look can say for sure where they do not happen."""
         return find_fleeting(self.facts)
 
+    @cached_property
     def as_claimed(self) -> TruthTable:
-        """Return the table before any look, with the facts that were dropped since."""
+        """The table before any look, with the facts that were dropped since."""
         facts = tuple(replace(fact, drop=None) for fact in self.facts)
-        return replace(self, facts=facts, truth={}, wanted=Counter())
+        return replace(self, facts=facts, truth={}, is_draft=True)
 
     def scenes_of(self, fact: Fact) -> frozenset[int]:
         """Return the scenes in which a fact is claimed."""
@@ -134,14 +136,13 @@ class TruthTable:
 
     def holds(self, fact: Fact, moment: int) -> bool | None:
         """Return whether a fact holds at a moment; null if that is unknown, and false outside of
-        the video. Before any look it is what the fact claims, and the entry is noted.
+        the video.
         """
         if not 0 <= moment < len(self.moments):
             return False
         entry = (fact.fact_id, moment)
-        if entry in self.truth or self.wanted is None:
+        if entry in self.truth or not self.is_draft:
             return self.truth.get(entry)
-        self.wanted[entry] += 1
         return moment in self.claims[fact.fact_id]
 
     def none_hold(self, facts: Iterable[Fact], moment: int) -> bool:
@@ -149,27 +150,35 @@ class TruthTable:
         return all(self.holds(fact, moment) is False for fact in facts)
 
     def places(self, fact: Fact) -> tuple[int, ...]:
-        """Return the moments at which a fact is known to hold: of its claims, their neighbours, the
-        moments found by the search, and all others that were looked at.
-        """
-        return tuple(m for m in self._checked(fact) if self.holds(fact, m))
+        """Return those of the moments to check at which a fact is known to hold."""
+        return tuple(m for m in self.to_check(fact) if self.holds(fact, m))
 
     def doubts(self, fact: Fact) -> tuple[int, ...]:
         """Return those of these moments at which it is unknown whether a fact holds."""
-        return tuple(m for m in self._checked(fact) if self.holds(fact, m) is None)
+        return tuple(m for m in self.to_check(fact) if self.holds(fact, m) is None)
 
     def possible(self, fact: Fact) -> tuple[int, ...]:
         """Return the moments at which a fact holds or may hold, in order."""
-        return tuple(m for m in self._checked(fact) if self.holds(fact, m) is not False)
+        return tuple(m for m in self.to_check(fact) if self.holds(fact, m) is not False)
 
-    def _checked(self, fact: Fact) -> list[int]:
+    def to_check(self, fact: Fact) -> Sequence[int]:
+        """Return the moments at which a fact may hold: of its claims, their neighbours, the moments
+        found by the search, and all others that were looked at.
+        """
         own = self.claims[fact.fact_id]
         if fact.kind == VIEW:
-            return list(range(len(self.moments)))  # It comes again wherever it is not ruled out.
+            return range(len(self.moments))  # It comes again wherever it is not ruled out.
         beside = {near for moment in own for near in (moment - 1, moment + 1)}
         known = self._known.get(fact.fact_id, ())
         checked = {*own, *beside, *self.searched.get(fact.fact_id, ()), *known}
         return sorted(moment for moment in checked if 0 <= moment < len(self.moments))
+
+    def absence(self, fact: Fact, moments: Iterable[int]) -> tuple[Need, ...]:
+        """Return what must be known for a fact to be wrong at some moments: it, and each that says
+        the same, at all of them.
+        """
+        numbers = tuple(moments)
+        return tuple((other.fact_id, numbers) for other in self.alike[fact.fact_id])
 
     def stretch(self, first: int, last: int) -> Span:
         """Return the span from the start of one moment to the end of another."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
+from mustsee.facts.fact_looks import weigh_needs
+from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import Entry, TruthTable
 from mustsee.records import Fact, Span
 
@@ -121,6 +123,20 @@ def _with_causes(table: TruthTable, rng: Random) -> list[Fact]:
         replace(fact, of=rng.choice(events).phrase) if fact.kind == "cause" and events else fact
         for fact in table.facts
     ]
+
+
+def lost_drafts(form: QuestionForm, table: TruthTable, seed: int) -> list[Stem]:
+    """Return the questions of a draft that are not made after looks at what it needs alone, all of
+    which find what is claimed.
+    """
+    lines = {e: truth for e, truth in table.truth.items() if table.by_id[e[0]].kind == "line"}
+    draft = replace(table, truth=lines, is_draft=True)
+    needs = weigh_needs(form, draft, Random(seed))
+    looked = {(name, n): n in table.claims[name] for name, n in needs}
+    final = form.stems(replace(table, truth=lines | looked), Random(seed))
+    made = [replace(stem, needs=()) for stem in final]
+    drafts = [replace(stem, needs=()) for stem in form.stems(draft, Random(seed))]
+    return [stem for stem in drafts if stem not in made]
 
 
 def complete(table: TruthTable, *, unknown: bool) -> TruthTable:

@@ -13,6 +13,7 @@ import pytest
 from mustsee.calls.llm import Asker
 from mustsee.calls.request_tally import RequestTally
 from mustsee.facts.cases import is_marked
+from mustsee.facts.fact_looks import weigh_needs
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.first import FirstForm
 from mustsee.facts.forms.quarter import QuarterForm
@@ -127,10 +128,8 @@ def test_the_quarter_of_words_is_asked_where_they_are_neither_title_nor_credit()
 
 def test_no_look_is_asked_for_what_has_no_quarter() -> None:
     facts = [view("a large red area", 2), view("a bicycle", 2), words("THE END", 2), words("IN", 0)]
-    draft = table_with(facts).as_claimed()
-    list(QuarterForm().stems(draft, Random(0)))
-    assert draft.wanted is not None
-    assert {name for name, _ in draft.wanted} == {"a large red area"}
+    needs = weigh_needs(QuarterForm(), table_with(facts).as_claimed, Random(0))
+    assert needs.keys() == {("a large red area", n) for n in range(3)}
 
 
 def test_things_that_may_be_missed_are_no_wrong_answers_of_what_is_first() -> None:

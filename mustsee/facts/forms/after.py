@@ -45,6 +45,9 @@ class AfterForm(QuestionForm):
     moments: int = MAX_MOMENTS
     pool: int = MAX_CANDIDATES
 
+    def facts(self, table: TruthTable) -> Iterable[Fact]:
+        return table.of_kind(self.given, self.of)
+
     def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
         return compose(self.name, "Temporal Ordering", self.cases, table, rng, size=self.pool)
 
@@ -75,6 +78,7 @@ class AfterForm(QuestionForm):
                         find_span(table, fact, stretch), table.span(answer, moment)
                     ),
                     about=frozenset({fact.fact_id}),
+                    needs=table.absence(answer, own),
                 )
 
     def _find_next(self, table: TruthTable, answer: Fact, stretch: Stretch) -> int | None:

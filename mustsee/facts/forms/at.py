@@ -21,6 +21,7 @@ from mustsee.facts.cases import (
 )
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
+from mustsee.records import Fact
 
 QUESTION = "{asks} when {clause}?"
 WHERE = "Where does this happen: {clause}?"
@@ -59,6 +60,9 @@ class AtForm(QuestionForm):
             needs_options=self.of not in ("place", "person", "text"),
             is_beside=self.of not in ("text", "view"),
         )
+
+    def facts(self, table: TruthTable) -> Iterable[Fact]:
+        return table.of_kind(self.given)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
         kind = "State Changes" if self.of == "state" else "Identification"

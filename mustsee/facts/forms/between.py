@@ -23,6 +23,7 @@ from mustsee.facts.cases import (
 )
 from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
+from mustsee.records import Fact
 
 NEAR = 40  # facts before an answer, and after it, among which the two given ones are looked for
 NARROW = 3  # pairs of given facts from which one is drawn
@@ -43,6 +44,9 @@ class BetweenForm(QuestionForm):
     pairs: int = 6
     moments: int = MAX_MOMENTS
     pool: int = MAX_CANDIDATES
+
+    def facts(self, table: TruthTable) -> Iterable[Fact]:
+        return table.of_kind(self.given, self.of)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
         return compose(self.name, "Temporal Ordering", self.cases, table, rng, size=self.pool)

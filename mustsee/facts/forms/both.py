@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from random import Random
 from typing import ClassVar
@@ -25,7 +26,7 @@ from mustsee.facts.cases import (
     verb,
 )
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
-from mustsee.facts.table import TruthTable
+from mustsee.facts.table import Need, TruthTable
 from mustsee.records import Fact
 
 Given = tuple[Fact, Stretch]  # that the question names
@@ -51,6 +52,9 @@ class BothForm(QuestionForm):
     @property
     def traits(self) -> FormTraits:
         return FormTraits(is_beside=True)
+
+    def facts(self, table: TruthTable) -> Iterable[Fact]:
+        return table.of_kind(self.given)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed = rng.random()
@@ -90,11 +94,19 @@ class BothForm(QuestionForm):
                     about=(one[0].fact_id, other[0].fact_id),
                     seed=seed,
                     size=self.pool,
+                    needs=partial(self._needs, table, one[1], other[1]),
                 )
 
     def _are_apart(self, table: TruthTable, one: Stretch, other: Stretch) -> bool:
         """Whether one comes so much before the other: each pair is asked for once."""
         return seconds_between(table, one.reach, other.reach) >= self.apart
+
+    def _needs(
+        self, table: TruthTable, one: Stretch, other: Stretch, fact: Fact
+    ) -> tuple[Need, ...]:
+        """Return the entries by which a fact is absent from one of two stretches, if it is."""
+        absent = next((s for s in (one, other) if _is_absent(table, fact, s)), None)
+        return table.absence(fact, (*absent.moments, *absent.doubts)) if absent else ()
 
     def _is_right(self, table: TruthTable, fact: Fact, one: Given, other: Given) -> bool:
         return holds_with(table, fact, *one) and holds_with(table, fact, *other)

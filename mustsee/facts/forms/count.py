@@ -62,6 +62,7 @@ class CountForm(QuestionForm):
                 answer=str(len(runs)),
                 options=tuple(options),
                 evidence=tuple(find_span(table, fact, run) for run in runs),
+                needs=((fact.fact_id, range(len(table.moments))),),
                 about=frozenset({fact.fact_id}),
             )
 

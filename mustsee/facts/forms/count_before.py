@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
@@ -13,6 +13,7 @@ from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import fault
 from mustsee.questions.orders import SEPARATOR
+from mustsee.records import Fact
 
 QUESTION = "How many of these {do} before {clause}? {things}"
 DO = {"event": "happen", "line": "are said", "sound": "are heard"}
@@ -32,6 +33,9 @@ class CountBeforeForm(QuestionForm):
     apart: int = 2
     each: int = 3
     moments: int = MAX_MOMENTS
+
+    def facts(self, table: TruthTable) -> Iterable[Fact]:
+        return table.of_kind(self.of)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed = rng.random()

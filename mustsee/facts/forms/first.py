@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
@@ -10,7 +10,7 @@ from typing import ClassVar
 from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone, is_marked, is_wrong, verb
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
-from mustsee.records import Span
+from mustsee.records import Fact, Span
 
 QUESTION = "Which of these {verb} {place}?"
 
@@ -29,6 +29,9 @@ class FirstForm(QuestionForm):
     @property
     def traits(self) -> FormTraits:
         return FormTraits(names_moment=False)
+
+    def facts(self, table: TruthTable) -> Iterable[Fact]:
+        return table.of_kind(self.of)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed = rng.random()
@@ -56,6 +59,7 @@ class FirstForm(QuestionForm):
                 about=[f"{self.name}/{self.of}"],
                 seed=seed,
                 size=self.pool,
+                needs=lambda fact, place=place: table.absence(fact, self._until(table, place)),
             )
 
     def _place(self, places: tuple[int, ...]) -> int:

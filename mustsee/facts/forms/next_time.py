@@ -51,6 +51,9 @@ class NextTimeForm(QuestionForm):
     moments: int = MAX_MOMENTS
     pool: int = MAX_CANDIDATES
 
+    def facts(self, table: TruthTable) -> Iterable[Fact]:
+        return table.of_kind(self.given, self.of)
+
     def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
         return compose(self.name, "Temporal Ordering", self.cases, table, rng, size=self.pool)
 
@@ -93,6 +96,10 @@ class NextTimeForm(QuestionForm):
                             table.span(answer, start),
                         ),
                         about=frozenset({fact.fact_id, link.fact_id}),
+                        needs=(
+                            *table.absence(link, range(last + 1, later[-1] + 2)),
+                            *table.absence(answer, (*before, start - 1)),
+                        ),
                     )
 
 

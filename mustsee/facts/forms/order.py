@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from random import Random
@@ -46,6 +46,9 @@ class OrderForm(QuestionForm):
     @property
     def traits(self) -> FormTraits:
         return FormTraits(lists_order=True)
+
+    def facts(self, table: TruthTable) -> Iterable[Fact]:
+        return table.of_kind(self.of)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         draws = Random(rng.random())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
@@ -29,6 +29,9 @@ class PartForm(QuestionForm):
     @property
     def traits(self) -> FormTraits:
         return FormTraits(names_moment=False)
+
+    def facts(self, table: TruthTable) -> Iterable[Fact]:
+        return table.of_kind(self.of)
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed = rng.random()

@@ -40,7 +40,7 @@ class QuarterForm(QuestionForm):
         moments = range(len(table.moments))[:: 1 if self.end == "first" else -1]
         for fact in by_chance(rng.random(), table.of_kind(self.of), lambda fact: fact.fact_id):
             if not (fills_picture(fact) or _is_unmarked_text(table, fact)):
-                continue  # Before an entry is read, which asks for a look.
+                continue
             moment = _find_first(table, fact, moments)
             if moment is None:
                 continue
@@ -58,6 +58,7 @@ class QuarterForm(QuestionForm):
                 answer=QUARTERS[quarter],
                 options=QUARTERS,
                 evidence=(without, seen) if self.end == "first" else (seen, without),
+                needs=table.absence(fact, range(moments[0], moment + moments.step, moments.step)),
                 about=frozenset(
                     {
                         fact.fact_id,

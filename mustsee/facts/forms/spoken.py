@@ -77,6 +77,9 @@ class SaidForm(QuestionForm):
     moments: int = MAX_MOMENTS
     pool: int = MAX_CANDIDATES
 
+    def facts(self, table: TruthTable) -> Iterable[Fact]:
+        return table.of_kind(self.given)
+
     def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
         return compose(self.name, "Identification", self.cases, table, rng, size=self.pool)
 

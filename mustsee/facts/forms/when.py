@@ -82,6 +82,7 @@ class WhenForm(QuestionForm):
                 question_type=QUESTION_TYPE,
                 answer=word_spans(spans),
                 evidence=tuple(spans),
+                needs=((fact.fact_id, range(len(table.moments))),),
                 about=frozenset({fact.fact_id}),
                 centre=fact.fact_id,
             )

@@ -19,6 +19,7 @@ from mustsee.facts.cases import (
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import holds, normal
+from mustsee.records import Fact
 
 QUESTION = "Why does this happen: {clause}?"
 
@@ -36,6 +37,9 @@ class WhyForm(QuestionForm):
     @property
     def traits(self) -> FormTraits:
         return FormTraits(needs_options=False)
+
+    def facts(self, table: TruthTable) -> Iterable[Fact]:
+        return table.of_kind("event", "cause")
 
     def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
         return compose(self.name, "Cause And Effect", self.cases, table, rng, size=self.pool)

@@ -203,8 +203,6 @@ class DrawnTruth:
             return []
         if form == "order":
             return [o for o in options if _rises([self.at(p) for p in o.split("; ")])]
-        if form == "count":
-            return [o for o in options if int(o) == len(_runs(self.at(given[0])))]
         if form in ("first", "last"):
             ends = {o: self.at(o)[0 if form == "first" else -1] for o in options if self.at(o)}
             best = (min if form == "first" else max)(ends.values(), default=-1)
@@ -256,10 +254,6 @@ class DrawnTruth:
 
 def _share(one: Any, other: Span) -> float:
     return min(one.end, other.end) - max(one.start, other.start)
-
-
-def _runs(moments: Sequence[int]) -> list[int]:
-    return [n for n in moments if n - 1 not in moments]
 
 
 def _rises(places: Sequence[Sequence[int]]) -> bool:

@@ -29,7 +29,7 @@ from mustsee.facts.deep import (
 from mustsee.facts.deep_settings import ChoiceRules, ClaimRules, DeepRules, PointRules
 from mustsee.facts.extract import make_fact
 from mustsee.facts.forms.after import AfterForm
-from mustsee.facts.forms.count import CountForm
+from mustsee.facts.forms.quarter import QuarterForm
 from mustsee.facts.mix import Skill, allot, read_mix
 from mustsee.facts.select import Chosen, ChosenGroup
 from mustsee.facts.settings import FactSettings
@@ -629,7 +629,7 @@ def test_a_mix_of_another_form_is_refused(mix: Mapping[str, Any]) -> None:
 
 
 def test_composed_questions_are_fewer_beside_open_ones_and_of_other_forms() -> None:
-    forms = {"after": AfterForm(), "count": CountForm()}
+    forms = {"after": AfterForm(), "quarter_first": QuarterForm()}
     settings = FactSettings(forms=forms)
     rules = DeepRules(open_share=2 / 3)
     composed = settings_for_composed(settings, rules, 240.0)

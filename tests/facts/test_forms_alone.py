@@ -4,7 +4,6 @@ that shares nothing with the forms.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
@@ -14,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustsee.facts.forms.both import BothForm, ButNotForm
-from mustsee.facts.forms.count import CountForm
 from mustsee.facts.forms.first import FirstForm
 from mustsee.facts.forms.last import LastForm
 from mustsee.facts.forms.longest import LongestForm
@@ -65,12 +63,6 @@ def part(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
     return right
 
 
-def count(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
-    (fact,) = [f for f in table.facts if f.phrase in stem.question and f.kind == "person"]
-    places = true_at(table, fact.phrase)
-    return [str(sum(n - 1 not in places for n in places))]
-
-
 def both(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
     one, other = [set(true_at(table, phrase)) for phrase in events_of(table, stem)]
     return [o for o in options if one & {*true_at(table, o)} and other & {*true_at(table, o)}]
@@ -103,7 +95,6 @@ FORMS: list[tuple[QuestionForm, Reader]] = [
     (FirstForm(of="text"), first),
     (LastForm(), last),
     (PartForm(), part),
-    (CountForm(), count),
     (BothForm(of="person"), both),
     (ButNotForm(of="person"), but_not),
     (ButNotForm(of="place"), but_not),
@@ -175,40 +166,6 @@ def test_a_question_needs_each_entry_that_it_joins(
     hidden = replace(full, truth={**full.truth, **unknown})
     again = {(s.question, s.answer) for s in form.stems(hidden, Random(seed))}
     assert (stem.question, stem.answer) not in again
-
-
-def test_the_place_of_the_right_count_is_uniform() -> None:
-    """Of one that is large enough to stand at each place."""
-    fact = ("person", "the woman in grey", [1, 3, 5, 7])
-    places: Counter[int] = Counter()
-    for seed in range(400):
-        (stem,) = CountForm().stems(table_of([fact], [0] * 9), Random(seed))
-        assert stem.answer == "4"
-        numbers = [int(option) for option in stem.options]
-        assert numbers == list(range(numbers[0], numbers[0] + 4))
-        assert len(stem.evidence) == 4
-        places[stem.options.index("4")] += 1
-    assert set(places) == {0, 1, 2, 3}
-    assert all(70 <= number <= 130 for number in places.values()), places
-
-
-def test_a_small_count_is_asked_for_less_often_but_as_often_at_each_place() -> None:
-    """Two can stand first or second of four: half of the draws give no question."""
-    fact = ("person", "the woman in grey", [1, 3])
-    places: Counter[int] = Counter()
-    for seed in range(400):
-        for stem in CountForm().stems(table_of([fact], [0] * 9), Random(seed)):
-            assert min(map(int, stem.options)) >= 1
-            places[stem.options.index("2")] += 1
-    assert set(places) == {0, 1}
-    assert all(70 <= number <= 130 for number in places.values()), places
-
-
-@pytest.mark.parametrize("places", [[1], [1, 3, 5, 7, 9, 11, 13]])
-def test_what_is_seen_once_or_often_is_not_counted(places: list[int]) -> None:
-    fact = ("person", "the woman in grey", places)
-    for seed in range(20):
-        assert not list(CountForm().stems(table_of([fact], [0] * 15), Random(seed)))
 
 
 def test_the_margin_holds_for_what_is_claimed_too() -> None:

@@ -9,7 +9,6 @@ from mustsee.facts.forms.at import AtForm
 from mustsee.facts.forms.before import BeforeForm
 from mustsee.facts.forms.between import BetweenForm
 from mustsee.facts.forms.both import BothForm, ButNotForm
-from mustsee.facts.forms.count import CountForm
 from mustsee.facts.forms.count_before import CountBeforeForm
 from mustsee.facts.forms.first import FirstForm
 from mustsee.facts.forms.last import LastForm
@@ -48,7 +47,6 @@ DEFAULT_FORMS: Mapping[str, QuestionForm] = {
     "first": FirstForm(),
     "last": LastForm(),
     "part": PartForm(),
-    "count": CountForm(),
     "why": WhyForm(),
     "when": WhenForm(),
     "longest_text": LongestForm(of="text"),

@@ -48,7 +48,9 @@ ASKS = {  # kind -> how a question asks for a fact of this kind
     "sound": "What is heard",
 }
 VERBS = {"event": "happens", "state": "is so", "line": "is said", "sound": "is heard"}
+ALL_VERBS = (*VERBS.values(), "is seen")
 _CLAUSES = {"event": "{}", "state": "{}", "line": "{} is said", "sound": "{} can be heard"}
+_OTHER_CLAUSE = "{} can be seen"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +88,13 @@ def verb(kind: str) -> str:
 
 def clause(fact: Fact) -> str:
     """Return a fact as a clause, such as "the words “PARTS LIST” can be seen"."""
-    return _CLAUSES.get(fact.kind, "{} can be seen").format(fact.phrase)
+    return _CLAUSES.get(fact.kind, _OTHER_CLAUSE).format(fact.phrase)
+
+
+def phrase_in(text: str) -> str:
+    """Return the phrase of a clause; a phrase is one, too."""
+    ends = {form.removeprefix("{}") for form in (*_CLAUSES.values(), _OTHER_CLAUSE)} - {""}
+    return next((text.removesuffix(end) for end in sorted(ends) if text.endswith(end)), text)
 
 
 def compose(

@@ -1,27 +1,41 @@
 """Questions that the forms of facts compose, decided by where their phrases are seen or said.
 
-A form's template names the phrases that the question states; the options are phrases, too. One
-fitting option is the answer. Phrases that no frame shows, or that a frame leaves open where it
-matters, make the question undecidable.
+The template by which a form wrote a question reads the phrases that it states; the options are
+phrases, too. One fitting option is the answer. Phrases that no frame shows, or that a frame leaves
+open where it matters, make the question undecidable.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from mustsee.errors import BadRow
-from mustsee.facts.forms.quarter import QUARTERS
+from mustsee.facts.cases import ASKS, phrase_in, verb
+from mustsee.facts.forms import (
+    after,
+    at,
+    between,
+    first,
+    longest,
+    next_time,
+    order,
+    part,
+    quarter,
+    spoken,
+)
+from mustsee.facts.table import VIEW
 from mustsee.offline.facts_phrases import LINE, sight_of
 from mustsee.offline.looking import Evidence
+from mustsee.questions.templates import QuestionTemplate
 from mustsee.records import Span
 
 HARDLY_FARTHER_S = 1.5  # seconds by which another option must be farther away
 CLEARLY_LONGER = 1.3  # times as many frames as of another option
 BESIDE_S = 0.5  # seconds before and after a line or a frame that count as its time
-_CLAUSE = re.compile(r"(.+?)(?: (?:can be seen|can be heard|is said))?")
+# Kinds of facts that the rules measure, by the words that ask for one.
+MEASURED_ASKS = {ASKS[kind]: kind for kind in (VIEW, "text", "state", "line")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,20 +70,67 @@ class Places:
         return any(s.start <= span.end and s.end >= span.start for s in self.open)
 
 
-Form = Callable[[re.Match[str], tuple[str, ...], Evidence], OptionFits]
+Parts = Mapping[str, str]  # of a question
+Decider = Callable[[Parts, tuple[str, ...], Evidence], OptionFits]
 
 
 def decide(question: str, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Return the options that fit. Raises BadRow for a question of an unknown form, and for a
     phrase that the rules cannot measure.
     """
-    if _SAID.match(question):
-        is_order = question.startswith("In which order")
-        options = tuple(_quote_lines(option, is_order=is_order) for option in options)
-    for pattern, form in FORMS:
-        if match := pattern.fullmatch(question):
-            return form(match, options, evidence)
-    raise BadRow("the rules cannot measure what the question asks for; vet/verifier=openai can")
+    template, decider, parts = _read(question)
+    if template is None or decider is None or _asks_unmeasured(template, parts):
+        raise BadRow("the rules cannot measure what the question asks for; vet/verifier=openai can")
+    if _is_of_lines(template, parts):
+        options = tuple(_quote_lines(o, is_order=template is order.QUESTION) for o in options)
+    return decider(parts, options, evidence)
+
+
+def asked_kind(question: str) -> str | None:
+    """Return the kind of facts that a question asks for, if the rules measure it."""
+    parts = _read(question)[2]
+    if parts.get("verb") == verb("state"):
+        return "state"
+    return MEASURED_ASKS.get(parts.get("asks", ""))
+
+
+def phrases_of(question: str, answer: str) -> tuple[str, ...]:
+    """Return the phrases that a question states and asks for, as its evidence has them; none for a
+    question of an unknown form.
+    """
+    template, _, parts = _read(question)
+    if template is None:
+        return ()
+    if _is_of_lines(template, parts):
+        answer = _quote_lines(answer, is_order=template is order.QUESTION)
+    stated = {name: phrase_in(parts[name]) for name in STATED if name in parts}
+    if "earlier" in stated:
+        return stated["earlier"], answer, stated["later"]
+    if "again" in stated:
+        return ()  # The steps would have to say that the state ends in between.
+    return (stated["clause"], answer) if stated else tuple(answer.split("; "))
+
+
+STATED = ("clause", "earlier", "later", "again")  # parts of a question that hold a phrase
+
+
+def _read(question: str) -> tuple[QuestionTemplate | None, Decider | None, Parts]:
+    """Return the template that wrote a question, what decides it, and its parts."""
+    for template, decider in DECIDERS:
+        if (parts := template.read(question)) is not None:
+            return template, decider, parts
+    return None, None, {}
+
+
+def _asks_unmeasured(template: QuestionTemplate, parts: Parts) -> bool:
+    return template in (at.QUESTION, spoken.WHILE) and parts["asks"] not in MEASURED_ASKS
+
+
+def _is_of_lines(template: QuestionTemplate, parts: Parts) -> bool:
+    """Whether the options of a question are lines, or orders of lines."""
+    asked = (parts.get("verb"), parts.get("asks"))
+    words = (verb("line"), ASKS["line"], order.ASKS["line"])
+    return template is spoken.SAID or any(word in words for word in asked)
 
 
 def _quote_lines(option: str, *, is_order: bool) -> str:
@@ -78,40 +139,11 @@ def _quote_lines(option: str, *, is_order: bool) -> str:
     return "; ".join(f"“{line.strip('“” ')}”" for line in lines)
 
 
-_SAID = re.compile(r"What is said|Which of these is said|In which order are these said")
-
-
-def phrases_of(question: str, answer: str) -> tuple[str, ...]:
-    """Return the phrases that a question states and asks for, as its evidence has them; none for a
-    question of an unknown form.
-    """
-    match = next((m for pattern, _ in FORMS if (m := pattern.fullmatch(question))), None)
-    if match is None:
-        return ()
-    if _SAID.match(question):
-        answer = _quote_lines(answer, is_order=not match.groupdict().keys() & {*STATED})
-    stated = {n: _phrase(text) for n, text in match.groupdict().items() if n in STATED}
-    if "earlier" in stated:
-        return stated["earlier"], answer, stated["later"]
-    if "again" in stated:
-        return ()  # The steps would have to say that the state ends in between.
-    return (stated["clause"], answer) if stated else tuple(answer.split("; "))
-
-
-STATED = ("clause", "earlier", "later", "again")  # groups of a pattern that hold a phrase
-
-
-def _phrase(clause: str) -> str:
-    """Return the phrase of a clause such as "the words “PARTS LIST” can be seen"."""
-    match = _CLAUSE.fullmatch(clause.strip())
-    return match[1] if match else clause
-
-
 def places_of(clause: str, evidence: Evidence) -> Places:
     """Return where a phrase, or a clause with it, is seen or said. Raises BadRow for one that the
     rules cannot measure.
     """
-    phrase = _phrase(clause)
+    phrase = phrase_in(clause.strip())
     if line := LINE.fullmatch(phrase):
         return Places(tuple(evidence.spans_spoken(line[1])))
     sighting = sight_of(phrase, evidence)
@@ -121,13 +153,13 @@ def places_of(clause: str, evidence: Evidence) -> Places:
     )
 
 
-def _beside(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+def _beside(parts: Parts, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which option is nearest after (or before) the stated phrase, and not with it."""
-    given = places_of(match["clause"], evidence)
+    given = places_of(parts["clause"], evidence)
     others = [places_of(option, evidence) for option in options]
     if not given.seen:
         return OptionFits()
-    is_after = match["side"] == "after"
+    is_after = parts["side"] == "after"
     edge = given.hull.end if is_after else given.hull.start
     gaps: dict[int, float] = {}
     for number, places in enumerate(others):
@@ -146,9 +178,9 @@ def _beside(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) 
     return _unless_open(fits, others, between, times)
 
 
-def _at(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+def _at(parts: Parts, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which option is seen or said together with the stated phrase."""
-    given = places_of(match["clause"], evidence)
+    given = places_of(parts["clause"], evidence)
     others = [places_of(option, evidence) for option in options]
     if not given.seen:
         return OptionFits()
@@ -159,7 +191,7 @@ def _at(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> O
     return _unless_open(fits, others, around, times)
 
 
-def _order(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+def _order(parts: Parts, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which option lists its things in the order in which they are first seen or said."""
     things = options[0].split("; ")
     places = {thing: places_of(thing, evidence) for thing in things}
@@ -177,9 +209,9 @@ def _order(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -
     return OptionFits(fits=fits, times=times)
 
 
-def _between(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+def _between(parts: Parts, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which option is seen or said after one phrase and before another."""
-    earlier, later = (places_of(match[name], evidence) for name in ("earlier", "later"))
+    earlier, later = (places_of(parts[name], evidence) for name in ("earlier", "later"))
     others = [places_of(option, evidence) for option in options]
     if not earlier.seen or not later.seen or earlier.hull.end >= later.hull.start:
         return OptionFits()
@@ -190,12 +222,12 @@ def _between(match: re.Match[str], options: tuple[str, ...], evidence: Evidence)
     return _unless_open(fits, others, between, times)
 
 
-def _end(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+def _end(parts: Parts, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which option is first or last, where all frames from that end of the video on are
     known.
     """
     others = [places_of(option, evidence) for option in options]
-    is_first = match["end"] == "first"
+    is_first = parts["place"] == "first"
     ends = {
         n: places.first if is_first else places.hull.end
         for n, places in enumerate(others)
@@ -210,36 +242,36 @@ def _end(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> 
     return _unless_open(tuple(n for n, t in ends.items() if t == best), others, before, (best,))
 
 
-def _part(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+def _part(parts: Parts, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which option is seen or said in one third of the video only."""
     others = [places_of(option, evidence) for option in options]
     if evidence.extent is None:
         return OptionFits()
     start, third = evidence.extent.start, evidence.extent.seconds / 3
-    number = ("first", "second", "last").index(match["third"])
-    part = Span(start + number * third, start + (number + 1) * third)
-    inside = [places.spans_in(part) for places in others]
+    number = part.PARTS.index(parts["part"])
+    own = Span(start + number * third, start + (number + 1) * third)
+    inside = [places.spans_in(own) for places in others]
     fits = tuple(n for n, spans in enumerate(inside) if spans and spans == others[n].seen)
-    return _unless_open(fits, others, part, [inside[n][0].start for n in fits])
+    return _unless_open(fits, others, own, [inside[n][0].start for n in fits])
 
 
-def _quarter(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+def _quarter(parts: Parts, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide in which quarter of the video the stated phrase is first or last seen."""
-    given, extent = places_of(match["clause"], evidence), evidence.extent
+    given, extent = places_of(parts["clause"], evidence), evidence.extent
     if extent is None or not given.seen:
         return OptionFits()
-    is_first = match["end"] == "first"
+    is_first = parts["end"] == "first"
     time = given.first if is_first else given.hull.end
     before = Span(extent.start, time) if is_first else Span(time, extent.end)
     if given.may_be_in(before) or not evidence.covers(before.start, before.end):
         return OptionFits(times=(time,))
-    number = int(len(QUARTERS) * (time - extent.start) / extent.seconds)
-    answer = QUARTERS[min(number, len(QUARTERS) - 1)]
+    number = int(len(quarter.QUARTERS) * (time - extent.start) / extent.seconds)
+    answer = quarter.QUARTERS[min(number, len(quarter.QUARTERS) - 1)]
     fits = tuple(n for n, option in enumerate(options) if option == answer)
     return OptionFits(fits=fits, times=(before.start, before.end))
 
 
-def _longest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+def _longest(parts: Parts, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which option is in most of evenly spread frames, clearly more than in any other."""
     extent = evidence.extent
     counts = [len(places_of(option, evidence).seen) for option in options]
@@ -253,10 +285,10 @@ def _longest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence)
     return OptionFits(fits=(longest,), times=tuple(times))
 
 
-def _next_time(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+def _next_time(parts: Parts, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which option is seen when a state is so the next time after a phrase."""
-    given = places_of(match["clause"], evidence)
-    link = sight_of(_phrase(match["again"]), evidence)
+    given = places_of(parts["clause"], evidence)
+    link = sight_of(phrase_in(parts["again"]), evidence)
     others = [places_of(option, evidence) for option in options]
     ended = min((t for t in link.unseen if given.seen and t > given.hull.end), default=None)
     start = min((t for t in link.seen if ended is not None and t > ended), default=None)
@@ -278,24 +310,16 @@ def _unless_open(
     return OptionFits(fits=() if is_open else fits, times=tuple(sorted(set(times))))
 
 
-ASKS = r"(?:What is (?:seen|said)|Which words are seen|Which of these is (?:so|said))"
-FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
-    (re.compile(pattern), form)
-    for pattern, form in (
-        (r"Which of these is (?:seen|said|so) (?:next (?=after)|last (?=before))"
-         r"(?P<side>after|before) (?P<clause>.+)\?", _beside),
-        (rf"{ASKS} while this is said: (?P<clause>.+)\?", _at),
-        (rf"{ASKS} (?:when|while) (?P<clause>.+)\?", _at),
-        (r"In which order are these (?:seen|said)\? .+", _order),
-        (r"Which of these is (?:seen|said|so) after (?P<earlier>.+) but before (?P<later>.+)\?",
-         _between),
-        (r"First (?P<clause>.+)\. When (?P<again>.+) the next time after that, which of these is "
-         r"(?:seen|said|so)\?", _next_time),
-        (r"Which of these is (?:seen|said|so) (?P<end>first|last)\?", _end),
-        (r"Which of these is (?:seen|said|so) in the (?P<third>first|second|last) third of the "
-         r"video\?", _part),
-        (r"In which quarter of the video (?:is|are) (?P<clause>.+) seen (?P<end>first|last)\?",
-         _quarter),
-        (r"Which of these is on the screen longest in all\?", _longest),
-    )
-)  # fmt: skip
+DECIDERS: tuple[tuple[QuestionTemplate, Decider], ...] = (
+    (after.QUESTION, _beside),
+    (spoken.WHILE, _at),
+    (spoken.SAID, _at),
+    (at.QUESTION, _at),
+    (order.QUESTION, _order),
+    (between.QUESTION, _between),
+    (next_time.QUESTION, _next_time),
+    (first.QUESTION, _end),
+    (part.QUESTION, _part),
+    (quarter.QUESTION, _quarter),
+    (longest.QUESTION, _longest),
+)

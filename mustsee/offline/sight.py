@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
 from mustsee.offline.facts_phrases import check_statement, states_of
-from mustsee.offline.facts_questions import OptionFits, decide
+from mustsee.offline.facts_questions import OptionFits, asked_kind, decide
 from mustsee.offline.filters import giveaway, ranking_of
 from mustsee.offline.looking import Evidence, likeness, read_all, sort_frames
 from mustsee.questions.checks import words
@@ -127,12 +127,13 @@ def in_words(request: Request) -> str:
 
 def _candidates(question: str, evidence: Evidence) -> tuple[str, ...]:
     """Return the phrases of the kind that a question asks for. Raises BadRow for another kind."""
-    if question.startswith("Which words are seen"):
+    kind = asked_kind(question)
+    if kind == "text":
         readings = (line for frame in read_all(evidence.frames) for line in frame.lines)
         return tuple(f"the words “{text}”" for text in _once(readings))
-    if question.startswith("What is said"):
+    if kind == "line":
         return tuple(f"“{text}”" for text in _once(line.text for line in evidence.lines))
-    if question.startswith("Which of these is so"):
+    if kind == "state":
         return tuple(states_of(evidence.frames))
     raise BadRow("the rules cannot answer this question in words; vet/verifier=openai can")
 

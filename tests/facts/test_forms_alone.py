@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustsee.facts.forms.both import BothForm, ButNotForm
-from mustsee.facts.forms.first import FirstForm
-from mustsee.facts.forms.last import LastForm
+from mustsee.facts.forms.first import FirstForm, LastForm
 from mustsee.facts.forms.longest import LongestForm
 from mustsee.facts.forms.part import PartForm
 from mustsee.facts.forms.why import WhyForm

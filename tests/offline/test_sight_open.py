@@ -45,7 +45,7 @@ def test_every_state_counts() -> None:
 
 
 def test_answers_from_the_transcript() -> None:
-    question = f"What is said while {RED}?"
+    question = f"What is said when {RED}?"
     images, times = colours("grey", "red", "grey"), [0.5, 2.5, 4.5]
     answer, evidence = write_answer(question, images, times=times, lines=LINES)
     assert answer == SAID[1]

@@ -1,4 +1,4 @@
-"""Which of these happens next after X?"""
+"""Which of these happens next after X, and which last before X?"""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from random import Random
 from typing import ClassVar
 
 from mustsee.facts.cases import (
+    ALL_VERBS,
     MAX_CANDIDATES,
     MAX_MOMENTS,
     Case,
@@ -22,9 +23,13 @@ from mustsee.facts.cases import (
 )
 from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
+from mustsee.questions.templates import QuestionTemplate
 from mustsee.records import Fact, Span
 
-QUESTION = "Which of these {verb} {nearest} {side} {clause}?"
+QUESTION = QuestionTemplate(
+    "Which of these {verb} {nearest} {side} {clause}?",
+    {"verb": ALL_VERBS, "nearest": ("next", "last"), "side": ("after", "before")},
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +69,7 @@ class AfterForm(QuestionForm):
                     continue
                 known = (*stretch.reach, moment, moment + self.step)
                 yield Case(
-                    question=QUESTION.format(
+                    question=QUESTION.fill(
                         verb=verb(self.of),
                         nearest=self.nearest,
                         side=self.name,
@@ -88,6 +93,15 @@ class AfterForm(QuestionForm):
         edge = stretch.last if self.step > 0 else stretch.first
         ahead = (edge + n * self.step for n in range(1, self.within + 1))
         return next((moment for moment in ahead if table.holds(answer, moment)), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeforeForm(AfterForm):
+    """As `AfterForm`, with the moments before in place of the next ones."""
+
+    name: ClassVar[str] = "before"
+    nearest: ClassVar[str] = "last"
+    step: ClassVar[int] = -1
 
 
 def _add_between(one: Span, other: Span) -> tuple[Span, ...]:

@@ -21,10 +21,11 @@ from mustsee.facts.cases import (
 )
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
+from mustsee.questions.templates import QuestionTemplate
 from mustsee.records import Fact
 
-QUESTION = "{asks} when {clause}?"
-WHERE = "Where does this happen: {clause}?"
+QUESTION = QuestionTemplate("{asks} when {clause}?", {"asks": tuple(dict.fromkeys(ASKS.values()))})
+WHERE = QuestionTemplate("Where does this happen: {clause}?")
 NAMES = {
     "place": "where",
     "person": "with",
@@ -78,7 +79,7 @@ class AtForm(QuestionForm):
                 if self.of == "person" and shared_words(fact.phrase, answer.phrase):
                     continue  # the fact's phrase may name the person
                 yield Case(
-                    question=template.format(asks=ASKS[self.of], clause=clause(fact)),
+                    question=template.fill(asks=ASKS[self.of], clause=clause(fact)),
                     given=fact.phrase,
                     answer=answer,
                     wrong_at=(*own, *stretch.doubts),

@@ -9,6 +9,7 @@ from random import Random
 from typing import ClassVar
 
 from mustsee.facts.cases import (
+    ALL_VERBS,
     MAX_CANDIDATES,
     MAX_MOMENTS,
     Case,
@@ -23,11 +24,14 @@ from mustsee.facts.cases import (
 )
 from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
+from mustsee.questions.templates import QuestionTemplate
 from mustsee.records import Fact
 
 NEAR = 40  # facts before an answer, and after it, among which the two given ones are looked for
 NARROW = 3  # pairs of given facts from which one is drawn
-QUESTION = "Which of these {verb} after {earlier} but before {later}?"
+QUESTION = QuestionTemplate(
+    "Which of these {verb} after {earlier} but before {later}?", {"verb": ALL_VERBS}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +78,7 @@ class BetweenForm(QuestionForm):
             for (earlier, first), (later, last) in chosen[: self.pairs]:
                 own = (*first.reach, *last.reach)
                 yield Case(
-                    question=QUESTION.format(
+                    question=QUESTION.fill(
                         verb=verb(self.of), earlier=clause(earlier), later=clause(later)
                     ),
                     given=f"{earlier.phrase}; {later.phrase}",

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mustsee.facts.forms.after import AfterForm
+from mustsee.facts.forms.after import AfterForm, BeforeForm
 from mustsee.facts.forms.at import AtForm
-from mustsee.facts.forms.before import BeforeForm
 from mustsee.facts.forms.between import BetweenForm
 from mustsee.facts.forms.both import BothForm, ButNotForm
 from mustsee.facts.forms.count_before import CountBeforeForm
-from mustsee.facts.forms.first import FirstForm
-from mustsee.facts.forms.last import LastForm
+from mustsee.facts.forms.first import FirstForm, LastForm
 from mustsee.facts.forms.longest import LongestForm
 from mustsee.facts.forms.next_time import NextTimeForm
 from mustsee.facts.forms.order import OrderForm

@@ -1,4 +1,4 @@
-"""Which of these happens first?"""
+"""Which of these happens first, and which last?"""
 
 from __future__ import annotations
 
@@ -7,12 +7,23 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
-from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone, is_marked, is_wrong, verb
+from mustsee.facts.cases import (
+    ALL_VERBS,
+    MAX_CANDIDATES,
+    by_chance,
+    compose_alone,
+    is_marked,
+    is_wrong,
+    verb,
+)
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
-from mustsee.records import Fact, Span
+from mustsee.questions.templates import QuestionTemplate
+from mustsee.records import Fact
 
-QUESTION = "Which of these {verb} {place}?"
+QUESTION = QuestionTemplate(
+    "Which of these {verb} {place}?", {"verb": ALL_VERBS, "place": ("first", "last")}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +33,7 @@ class FirstForm(QuestionForm):
     """
 
     name: ClassVar[str] = "first"
+    step: ClassVar[int] = 1
     of: str = "event"
     apart: int = 2
     pool: int = MAX_CANDIDATES
@@ -44,34 +56,36 @@ class FirstForm(QuestionForm):
         ]
         for answer in by_chance(seed, facts, lambda fact: fact.fact_id):
             place = self._place(table.places(answer))
+            until = self._until(table, place)
             yield from compose_alone(
                 self.name,
                 "Temporal Ordering",
-                QUESTION.format(verb=verb(self.of), place=self.name),
+                QUESTION.fill(verb=verb(self.of), place=self.name),
                 answer,
                 [
                     fact
                     for fact in facts
-                    if self._gap(place, self._place(table.possible(fact))) >= self.apart
-                    and is_wrong(table, fact, self._until(table, place))
+                    if (self._place(table.possible(fact)) - place) * self.step >= self.apart
+                    and is_wrong(table, fact, until)
                 ],
-                (self._stretch(table, place),),
+                (table.stretch(until[0], until[-1]),),
                 about=[f"{self.name}/{self.of}"],
                 seed=seed,
                 size=self.pool,
-                needs=lambda fact, place=place: table.absence(fact, self._until(table, place)),
+                needs=lambda fact, until=until: table.absence(fact, until),
             )
 
     def _place(self, places: tuple[int, ...]) -> int:
-        return places[0]
-
-    def _gap(self, place: int, other: int) -> int:
-        return other - place
+        return places[0 if self.step > 0 else -1]
 
     def _until(self, table: TruthTable, place: int) -> range:
-        """Return the moments that one must know: the answer's and all earlier ones."""
-        return range(place + 1)
+        """Return the moments that one must know: from that end of the video to the answer's."""
+        return range(place + 1) if self.step > 0 else range(place, len(table.moments))
 
-    def _stretch(self, table: TruthTable, place: int) -> Span:
-        known = self._until(table, place)
-        return table.stretch(known[0], known[-1])
+
+@dataclass(frozen=True, kw_only=True)
+class LastForm(FirstForm):
+    """As `FirstForm`, from the end: the others end at least `apart` moments before the answer."""
+
+    name: ClassVar[str] = "last"
+    step: ClassVar[int] = -1

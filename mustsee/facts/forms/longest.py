@@ -10,9 +10,10 @@ from typing import ClassVar
 from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
+from mustsee.questions.templates import QuestionTemplate
 from mustsee.records import Fact
 
-QUESTION = "Which of these is on the screen longest in all?"
+QUESTION = QuestionTemplate("Which of these is on the screen longest in all?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ class LongestForm(QuestionForm):
             yield from compose_alone(
                 self.name,
                 "Comparison",
-                QUESTION,
+                QUESTION.text,
                 answer,
                 [
                     fact

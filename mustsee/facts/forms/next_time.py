@@ -9,6 +9,7 @@ from random import Random
 from typing import ClassVar
 
 from mustsee.facts.cases import (
+    ALL_VERBS,
     MAX_CANDIDATES,
     MAX_MOMENTS,
     Case,
@@ -22,10 +23,12 @@ from mustsee.facts.cases import (
 )
 from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
+from mustsee.questions.templates import QuestionTemplate
 from mustsee.records import Fact
 
-QUESTION = "{first} When {again} the next time after that, which of these {verb}?"
-FIRST = {"event": "This happens: {}."}  # first sentence by kind; other kinds have "First {}."
+_ENDING = ". When {again} the next time after that, which of these {verb}?"
+QUESTION = QuestionTemplate(f"First {{clause}}{_ENDING}", {"verb": ALL_VERBS})
+AFTER_EVENT = QuestionTemplate(f"This happens: {{clause}}{_ENDING}", {"verb": ALL_VERBS})
 AGAIN = {
     "place": "the same place ({}) is seen",
     "person": "the same person ({}) is seen",
@@ -58,6 +61,7 @@ class NextTimeForm(QuestionForm):
         return compose(self.name, "Temporal Ordering", self.cases, table, rng, size=self.pool)
 
     def cases(self, table: TruthTable) -> Iterator[Case]:
+        template = AFTER_EVENT if self.given == "event" else QUESTION
         for fact, stretch in find_stretches(table, self.given, self.moments):
             if stretch.doubts:
                 continue
@@ -82,8 +86,8 @@ class NextTimeForm(QuestionForm):
                     ):
                         continue
                     yield Case(
-                        question=QUESTION.format(
-                            first=FIRST.get(self.given, "First {}.").format(clause(fact)),
+                        question=template.fill(
+                            clause=clause(fact),
                             again=AGAIN.get(self.by, "{} can be seen").format(link.phrase),
                             verb=verb(self.of),
                         ),

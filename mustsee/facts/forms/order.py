@@ -20,11 +20,15 @@ from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import entries, fault
 from mustsee.questions.orders import SEPARATOR, wrong_orders
+from mustsee.questions.templates import QuestionTemplate
 from mustsee.records import Fact
 from mustsee.text import terms
 
-QUESTION = "In which order {ask}? {things}"
 ASKS = {"event": "do these happen", "line": "are these said", "sound": "are these heard"}
+ASKS_SEEN = "are these seen"  # how facts of other kinds are asked for
+QUESTION = QuestionTemplate(
+    "In which order {asks}? {things}", {"asks": (*ASKS.values(), ASKS_SEEN)}
+)
 TRIES = 8  # draws for each order that is wanted
 
 
@@ -109,8 +113,8 @@ class OrderForm(QuestionForm):
         free = [p for p in permutations(things) if p not in orders]
         if len(orders) < self.things or not free or entries(options[0]) != things:
             return None
-        question = QUESTION.format(
-            ask=ASKS.get(self.of, "are these seen"), things=SEPARATOR.join(draws.choice(free))
+        question = QUESTION.fill(
+            asks=ASKS.get(self.of, ASKS_SEEN), things=SEPARATOR.join(draws.choice(free))
         )
         if fault(question, options[0], options[1:], count=len(options) - 1):
             return None

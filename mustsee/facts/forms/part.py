@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
-from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone, is_marked, verb
+from mustsee.facts.cases import ALL_VERBS, MAX_CANDIDATES, by_chance, compose_alone, is_marked, verb
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
+from mustsee.questions.templates import QuestionTemplate
 from mustsee.records import Fact
 
-QUESTION = "Which of these {verb} in the {part} third of the video?"
 PARTS = ("first", "second", "last")
+QUESTION = QuestionTemplate(
+    "Which of these {verb} in the {part} third of the video?", {"verb": ALL_VERBS, "part": PARTS}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +49,7 @@ class PartForm(QuestionForm):
             yield from compose_alone(
                 self.name,
                 "Temporal Ordering",
-                QUESTION.format(verb=verb(self.of), part=PARTS[part]),
+                QUESTION.fill(verb=verb(self.of), part=PARTS[part]),
                 answer,
                 [fact for fact, other in parts if other != part],
                 tuple(table.span(answer, n) for n in table.places(answer)),

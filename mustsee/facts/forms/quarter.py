@@ -10,9 +10,13 @@ from typing import ClassVar
 from mustsee.facts.cases import by_chance
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable, fills_picture, is_written
+from mustsee.questions.templates import QuestionTemplate
 from mustsee.records import Fact, Span
 
-QUESTION = "In which quarter of the video {verb} {phrase} seen {end}?"
+QUESTION = QuestionTemplate(
+    "In which quarter of the video {verb} {clause} seen {end}?",
+    {"verb": ("is", "are"), "end": ("first", "last")},
+)
 QUARTERS = ("the first quarter", "the second quarter", "the third quarter", "the last quarter")
 MARGIN_S = 0.5  # seconds from the border of a quarter that its appearance lies, at least
 EDGE = 0.1  # share of the video at either end in which a text may be a title or a credit
@@ -51,8 +55,8 @@ class QuarterForm(QuestionForm):
                 continue
             yield Stem(
                 form=self.name,
-                question=QUESTION.format(
-                    verb="are" if is_written(fact) else "is", phrase=fact.phrase, end=self.end
+                question=QUESTION.fill(
+                    verb="are" if is_written(fact) else "is", clause=fact.phrase, end=self.end
                 ),
                 question_type="Temporal Ordering",
                 answer=QUARTERS[quarter],

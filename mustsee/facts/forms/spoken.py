@@ -22,11 +22,14 @@ from mustsee.facts.cases import (
 )
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
+from mustsee.questions.templates import QuestionTemplate
 from mustsee.records import Fact, Span
 from mustsee.text import terms
 
-WHILE = "{asks} while this is said: {clause}?"
-SAID = "Which of these is said while {clause}?"
+WHILE = QuestionTemplate(
+    "{asks} while this is said: {clause}?", {"asks": tuple(dict.fromkeys(ASKS.values()))}
+)
+SAID = QuestionTemplate("Which of these is said while {clause}?")
 MIN_TERMS = 2  # content words of a line, at least
 MIN_SHARED_S = 0.5  # seconds that a line and what is seen share, at least; less for a shorter line
 
@@ -55,7 +58,7 @@ class WhileForm(QuestionForm):
                 if moment is None or shared_words(line.phrase, answer.phrase):
                     continue
                 yield Case(
-                    question=WHILE.format(asks=ASKS[self.of], clause=line.phrase),
+                    question=WHILE.fill(asks=ASKS[self.of], clause=line.phrase),
                     given=line.phrase,
                     answer=answer,
                     wrong_at=tuple(own),
@@ -93,7 +96,7 @@ class SaidForm(QuestionForm):
                 if moment is None or shared_words(line.phrase, fact.phrase):
                     continue
                 yield Case(
-                    question=SAID.format(clause=clause(fact)),
+                    question=SAID.fill(clause=clause(fact)),
                     given=fact.phrase,
                     answer=line,
                     wrong_at=(*own, *stretch.doubts),

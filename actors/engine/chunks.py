@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from actors.calls.coordinator_actor import call_coordinator
@@ -49,14 +49,15 @@ class ChunkRunner:
 
         def each_chunk(chunks: Iterable[Any]) -> Iterator[Any]:
             rest = iter(chunks)
-            first = list(islice(rest, 2))
-            if len(first) < 2:
-                yield from map(work, first)
+            ahead = deque(islice(rest, 2))
+            if len(ahead) < 2:
+                yield from map(work, ahead)
                 return
-            video = self.key(part, first[0])
+            video = self.key(part, ahead[0])
             with contextlib.ExitStack() as resources:
                 resources.callback(self.coordinator.release_helpers.remote, self.stage, video)
-                yield from ChunkPool(self, part, video, resources).results(chain(first, rest), work)
+                pool = ChunkPool(self, part, video, resources)
+                yield from pool.results(_let_go(ahead, rest), work)
 
         return each_chunk
 
@@ -234,6 +235,13 @@ class ChunkPool:
     def _dismiss(self, dismiss: Callable[[], object]) -> None:
         dismiss()
         self._helpers -= 1
+
+
+def _let_go(ahead: deque[Any], rest: Iterator[Any]) -> Iterator[Any]:
+    """Yield the chunks that were read ahead, then the rest, and hold none of them."""
+    while ahead:
+        yield ahead.popleft()
+    yield from rest
 
 
 def _start_chunk(helper: Any, chunk: Any) -> Future[Any]:

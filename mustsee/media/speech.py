@@ -7,8 +7,9 @@ wheel (0.003 of real time on one core).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,7 @@ class SpeechWindow:
     @property
     def identity(self) -> object:
         """The window's identity in store keys."""
-        samples_digest = hashlib.sha256(self.samples.tobytes()).hexdigest()
+        samples_digest = hashlib.sha256(np.ascontiguousarray(self.samples).data).hexdigest()
         return [self.start, samples_digest, *((span.start, span.end) for span in self.speech)]
 
     def cut(self, span: Span) -> NDArray[np.float32]:
@@ -76,37 +77,35 @@ def windows(
     """Yield sound at 16 kHz in windows of at most `seconds`, each with its spans of speech.
 
     A window ends at a gap in the sound, and never within an utterance, unless the utterance fills
-    the window. Holds one window and one chunk of sound in memory.
+    the window. Holds one window and two chunks of sound in memory, none of them twice.
     """
     voice = voice or VoiceDetection()
     if seconds <= 0:
         raise UserError(f"hear: window={seconds!r}: must be more than 0 seconds")
-    size = round(seconds * SAMPLE_RATE)
-    samples, start = np.empty(0, np.float32), 0.0
+    size = max(1, round(seconds * SAMPLE_RATE))
+    room, count, start = np.empty(size, np.float32), 0, 0.0
     for sound in sounds:
-        if len(samples) and sound.start - (start + len(samples) / SAMPLE_RATE) > _MAX_GAP_S:
-            yield from _full_windows(start, samples, size, voice)
-            samples = np.empty(0, np.float32)
-        if not len(samples):
+        if count and sound.start - (start + count / SAMPLE_RATE) > _MAX_GAP_S:
+            yield _window(start, room[:count], _speech(room[:count], voice))
+            room, count = np.empty(size, np.float32), 0
+        if not count:
             start = sound.start
-        samples = np.concatenate([samples, sound.samples])
-        while len(samples) >= size:
-            speech = _speech(samples[:size], voice)
-            cut = size
-            if speech and speech[-1][1] > size - _EDGE_S * SAMPLE_RATE and speech[-1][0] > 0:
-                cut = speech.pop()[0]
-            yield _window(start, samples[:cut], speech)
-            samples, start = samples[cut:], start + cut / SAMPLE_RATE
-    if len(samples):
-        yield from _full_windows(start, samples, size, voice)
-
-
-def _full_windows(
-    start: float, samples: NDArray[np.float32], size: int, voice: VoiceDetection
-) -> Iterator[SpeechWindow]:
-    for first in range(0, len(samples), size):
-        window_samples = samples[first : first + size]
-        yield _window(start + first / SAMPLE_RATE, window_samples, _speech(window_samples, voice))
+        rest = sound.samples
+        while len(rest):
+            new, rest = rest[: size - count], rest[size - count :]
+            room[count : count + len(new)] = new
+            count += len(new)
+            if count == size:
+                speech, cut = _speech(room, voice), size
+                if speech and speech[-1][1] > size - _EDGE_S * SAMPLE_RATE and speech[-1][0] > 0:
+                    cut = speech.pop()[0]
+                after = room[cut:].copy()
+                yield _window(start, room[:cut], speech)
+                del room  # before the next one is made
+                room, count = np.empty(size, np.float32), size - cut
+                room[:count], start = after, start + cut / SAMPLE_RATE
+    if count:
+        yield _window(start, room[:count], _speech(room[:count], voice))
 
 
 def _window(
@@ -116,11 +115,36 @@ def _window(
     return SpeechWindow(start, samples, spans)
 
 
+class SessionInBlocks:
+    """An onnxruntime session of the detector that takes at most `BLOCK` frames of 32 ms at once.
+
+    faster-whisper gives it 10,000, for which it needs 190 MB; the state that it carries between two
+    blocks is the same, and so are the probabilities, to the last bit.
+    """
+
+    BLOCK: ClassVar[int] = 1000
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def run(self, names: None, inputs: Mapping[str, NDArray[np.float32]]) -> tuple[Any, Any, Any]:
+        frames, h, c = inputs["input"], inputs["h"], inputs["c"]
+        found: list[NDArray[np.float32]] = []
+        for first in range(0, len(frames), self.BLOCK):
+            block = {"input": frames[first : first + self.BLOCK], "h": h, "c": c}
+            new, h, c = self._session.run(names, block)
+            found.append(new)
+        return np.concatenate(found), h, c
+
+
 def _speech(samples: NDArray[np.float32], voice: VoiceDetection) -> list[tuple[int, int]]:
     """The first and last sample of each utterance."""
     need("speech detection", "mustsee[offline]", "faster_whisper")
-    from faster_whisper.vad import VadOptions, get_speech_timestamps
+    from faster_whisper.vad import VadOptions, get_speech_timestamps, get_vad_model
 
+    detector = get_vad_model()  # the only one of this process
+    if not isinstance(detector.session, SessionInBlocks):
+        detector.session = SessionInBlocks(detector.session)
     utterances = get_speech_timestamps(
         samples,
         VadOptions(

@@ -1,8 +1,10 @@
 """Whisper on a CPU: its transcripts, doubtful speech, and its windows."""
 
+import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 from actors.hear.whisper import Whisper
 from mustsee.errors import UserError
+from mustsee.media import speech
 from mustsee.media.sound import Sound, audio_chunks
 from mustsee.media.speech import SAMPLE_RATE, VoiceDetection, windows
 from mustsee.nn import weights
@@ -145,3 +148,52 @@ def test_a_gap_in_the_audio_ends_a_window() -> None:
         (0.0, 2 * SAMPLE_RATE),
         (9.0, SAMPLE_RATE),
     ]
+
+
+def test_the_sound_of_a_video_is_held_once_and_a_window_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bytes in memory: of one window, and of the chunks that were read last."""
+    chunk_bytes, window_bytes = 30 * SAMPLE_RATE * 4, 120 * SAMPLE_RATE * 4
+    monkeypatch.setattr(speech, "_speech", lambda samples, voice: [])
+    sounds = (Sound(30.0 * n, np.zeros(30 * SAMPLE_RATE, np.float32)) for n in range(20))
+    lengths: list[int] = []
+    tracemalloc.start()
+    try:
+        for window in windows(sounds, seconds=120.0):
+            lengths.append(len(window.samples))
+            del window
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert lengths == [120 * SAMPLE_RATE] * 5
+    assert window_bytes < peak < window_bytes + 2.5 * chunk_bytes
+
+
+def test_the_detector_of_speech_gets_few_frames_at_once_and_finds_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    vad = pytest.importorskip("faster_whisper.vad")
+    chunks = audio_chunks(INTERVIEW, SAMPLE_RATE, 30.0)
+    samples = np.tile(np.concatenate([s.samples for s in chunks]), 4)
+    detector, taken = vad.get_vad_model(), list[int]()
+    session = getattr(detector.session, "_session", detector.session)
+
+    class Watched:
+        def run(self, names: None, inputs: dict[str, Any]) -> Any:
+            taken.append(len(inputs["input"]))
+            return session.run(names, inputs)
+
+    frames = len(samples) // 512
+    monkeypatch.setattr(detector, "session", session)
+    bare = detector(samples[: frames * 512].copy())
+    monkeypatch.setattr(detector, "session", speech.SessionInBlocks(Watched()))
+    assert np.array_equal(detector(samples[: frames * 512].copy()), bare)
+    assert sum(taken) == frames > 3000
+    assert max(taken) == 1000
+
+    taken.clear()
+    monkeypatch.setattr(detector, "session", Watched())
+    (window,) = windows([Sound(0.0, samples)], voice=VoiceDetection())
+    assert len(window.speech) == 4 * 7
+    assert max(taken) == 1000

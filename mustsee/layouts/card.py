@@ -9,11 +9,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from mustsee.calls.llm import untested_note
 from mustsee.errors import UserError
-from mustsee.layouts.card_figures import TextLengths, are_long, lengths_text, scores_text
+from mustsee.layouts.card_figures import (
+    TextLengths,
+    are_long,
+    compared_ids,
+    lengths_text,
+    scores_text,
+)
 from mustsee.layouts.errata import CORRECTED_BY
 from mustsee.records import PAIR, SET, Question, Video
 
@@ -55,13 +62,17 @@ class Card:
 class CardCounts:
     """Counts of questions for a card: `count_made` takes every question, `keep` those of a split.
 
-    `by_split` holds the number of questions by split, in the order of the splits.
+    `by_split` holds the number of questions by split, in the order of the splits. `compared` is
+    the card's; of the questions' ids only those in it are held.
     """
 
-    def __init__(self, splits: Iterable[str] = ()) -> None:
+    def __init__(
+        self, splits: Iterable[str] = (), compared: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self.by_split = Counter(dict.fromkeys(splits, 0))
         self.open_ended = Counter[str]()  # by split: questions without options or known answer
-        self.questions = set[str]()  # ids
+        self.questions = set[str]()  # ids of those that were compared
+        self._compared = compared_ids(compared)
         self.videos = set[str]()
         self.all = 0
         self.dropped = Counter[str]()
@@ -84,7 +95,8 @@ class CardCounts:
 
     def keep(self, question: Question, split: str) -> None:
         self.by_split[split] += 1
-        self.questions.add(question.question_id)
+        if question.question_id in self._compared:
+            self.questions.add(question.question_id)
         self.videos.add(question.video_id)
         self.skills[question.skill_or_type or "(no type)"] += 1
         self.texts.add(question)
@@ -142,6 +154,10 @@ class CardCounts:
         }
 
 
+def _scores(card: Card, tally: CardCounts) -> str:
+    return scores_text(card.compared, tally.questions, tally.kept_count)
+
+
 def card_text(
     card: Card, tally: CardCounts, videos: Sequence[Video], *, files: str, where: str = ""
 ) -> str:
@@ -178,7 +194,7 @@ def card_text(
         "## Models and prompts\n\n" + provenance(card.run, tally),
         "## Checked\n\n" + _checked(card.run),
         "## Audited\n\n" + _audited(card.audit),
-        *([f"## Scores\n\n{scores_text(card.compared, tally.questions)}"] if card.compared else []),
+        *([f"## Scores\n\n{_scores(card, tally)}"] if card.compared else []),
         "## Known biases\n\n" + biases(tally) + _perceived(videos),
         *([f"## Videos\n\n{text}"] if (text := _describe_videos(videos, where)) else []),
         f"## Licences\n\nQuestions: {card.licence}. Videos: {card.video_licence}."

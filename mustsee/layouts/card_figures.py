@@ -120,15 +120,22 @@ def read_compared(folder: str | None) -> Mapping[str, Any]:
     return record
 
 
-def scores_text(compared: Mapping[str, Any], question_ids: Set[str]) -> str:
+def compared_ids(compared: Mapping[str, Any]) -> frozenset[str]:
+    """Return the ids of all questions that were compared."""
+    tables = compared.get("tables", ())
+    return frozenset(name for table in tables for name in table["columns"][0]["questions"])
+
+
+def scores_text(compared: Mapping[str, Any], question_ids: Set[str], count: int) -> str:
     """Return a table for each measure: people, models, and guessing among the options.
 
-    `question_ids`: those of the dataset. Raises UserError if none of them was compared.
+    `question_ids`: those of the dataset's `count` questions that were compared. Raises UserError if
+    none was.
     """
     tables = [(table, set(table["columns"][0]["questions"])) for table in compared["tables"]]
     own = [(table, asked) for table, asked in tables if asked & question_ids]
     if not own:
-        raise UserError(f"{KEY}=: it compares models on none of the {len(question_ids)} questions")
+        raise UserError(f"{KEY}=: it compares models on none of the {count} questions")
     return "\n\n".join(_table_text(table, asked, question_ids) for table, asked in own)
 
 

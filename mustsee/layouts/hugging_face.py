@@ -55,7 +55,8 @@ def write(
     files. Returns a line that says where the files are.
     """
 
-    path, card, tally = Path(path), card or Card(), CardCounts()
+    path, card = Path(path), card or Card()
+    tally = CardCounts(compared=card.compared)
     videos_by_id, split = by_id(rows), splits(questions)
     tables = dict[str, Parquet[Question]]()
     with ExitStack() as files:

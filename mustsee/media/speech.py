@@ -142,7 +142,7 @@ def _speech(samples: NDArray[np.float32], voice: VoiceDetection) -> list[tuple[i
     need("speech detection", "mustsee[offline]", "faster_whisper")
     from faster_whisper.vad import VadOptions, get_speech_timestamps, get_vad_model
 
-    detector = get_vad_model()  # the only one of this process
+    detector: Any = get_vad_model()  # the only one of this process
     if not isinstance(detector.session, SessionInBlocks):
         detector.session = SessionInBlocks(detector.session)
     utterances = get_speech_timestamps(

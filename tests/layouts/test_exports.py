@@ -224,6 +224,21 @@ def test_the_card_has_people_beside_models(tmp_path: Path) -> None:
         hugging_face.write(others, tmp_path / "others", card=card.Card(compared=compared))
 
 
+def test_a_card_holds_the_ids_of_compared_questions_alone() -> None:
+    """Ids of all questions would be the one thing of an export that grows with them."""
+    questions = made()
+    first, second, *_ = (q.question_id for q in questions)
+    compared = {
+        "tables": [{"columns": [{"questions": ["gone", name]}]} for name in (first, second)]
+    }
+    for given, held in (({}, set[str]()), (compared, {first, second})):
+        tally = card.CardCounts(compared=given)
+        for question in questions:
+            tally.keep(question, "test")
+        assert tally.questions == held
+        assert tally.kept_count == len(questions)
+
+
 def test_a_folder_without_a_comparison_of_models_is_refused(tmp_path: Path) -> None:
     assert card_figures.read_compared(None) == {}
     with pytest.raises(UserError, match=r"no compare\.json"):

@@ -193,7 +193,7 @@ def write(
     is_file = path.suffix == ".parquet"
     splits_there = set() if is_file else {s for q in chosen for s in q.subsets if s in SPLITS}
     splits = tuple(s for s in SPLITS if s in splits_there)
-    tally = CardCounts(splits or ("test",))
+    tally = CardCounts(splits or ("test",), card.compared if card is not None else {})
     with ExitStack() as files:
         tables = {
             split: files.enter_context(

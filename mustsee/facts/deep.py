@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mustsee.calls.llm import Asker
+from mustsee.facts.best import rank_open
 from mustsee.facts.choices import ask_choices, free_claims
 from mustsee.facts.claims import add_lines, list_claims
 from mustsee.facts.deep_settings import DeepRules
@@ -25,7 +26,7 @@ from mustsee.facts.settings import FactSettings
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally
 from mustsee.facts.weigh import weigh_claims
-from mustsee.records import COUNTED, Claim, MissingQuestions, Provenance, Question, Video
+from mustsee.records import Claim, MissingQuestions, Provenance, Question, Video
 from mustsee.verify.conditions.seen import video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
@@ -96,7 +97,10 @@ async def ask_deep(
     examined = await ask_open(
         video, table, claims, roles, frames, rules, wanted, settings.skills, tally, by, seed=seed
     )
-    questions = select_open(examined, wanted, levels, seconds)
+    ranked = await rank_open(
+        examined, sum(wanted.values()), roles.verifier, seconds, tally, seed=seed
+    )
+    questions = select_open(examined, ranked, wanted, levels, seconds)
     choices, missing = (), ()
     if rules.choices is not None:
         most = round(rules.choices.share * rules.question_limit(seconds))
@@ -178,19 +182,17 @@ def limit_claims(drafts: Sequence[OpenDraft], of_claim: int) -> list[OpenDraft]:
 
 def select_open(
     questions: Sequence[Question],
+    ranked: Sequence[Question],
     wanted: Mapping[str, int],
     levels: Sequence[Level],
     seconds: float,
 ) -> tuple[Question, ...]:
     """Return the questions, those with a reason in `drop` that are more than are wanted. Of each
-    skill first as many are taken as must reach far, the farthest level first, then those with most
-    weight left; what skills lack is filled with further ones of others. `seconds`: of the video.
+    skill first as many are taken as must reach far, the farthest level first, then the best; what
+    skills lack is filled with further ones of others. `ranked`: those that passed, the best first.
+    `seconds`: of the video.
     """
     taken: dict[str, Question] = {}
-    ranked = sorted(
-        (question for question in questions if question.drop is None),
-        key=lambda q: (-_weight_left(q), q.question_id),
-    )
     total = sum(wanted.values())
 
     def take(some: Sequence[Question], most: int, *, fill: bool = False) -> None:
@@ -215,10 +217,6 @@ def select_open(
         q if q.drop is not None or q.question_id in taken else replace(q, drop=SPARE)
         for q in questions
     )
-
-
-def _weight_left(question: Question) -> int:
-    return sum(point.weight for point in question.points if point.state == COUNTED)
 
 
 def list_missing(

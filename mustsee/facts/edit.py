@@ -44,10 +44,11 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 
 PROMPT = "facts/edit"
 FAULTS = (
-    "presumes", "one scene", "incomplete", "beside", "open", "wrong", "flat", "unclear", "telling",
-    "stiff",
+    "presumes", "one scene", "incomplete", "beside", "open", "wrong", "flat", "double", "unclear",
+    "telling", "stiff",
 )  # fmt: skip
-SLIGHT_FAULTS = ("beside", "unclear", "telling", "stiff")  # those that the last mending ends
+# those that the last mending ends
+SLIGHT_FAULTS = ("beside", "double", "unclear", "telling", "stiff")
 NO_FAULT = "none"
 QUESTIONS_AT_ONCE = 40  # questions that one reply holds
 QUESTION_LISTS = "lists of open questions"  # `what` of the requests

@@ -95,7 +95,7 @@ def test_recorded_replies_give_the_open_questions_of_the_story(tmp_path: Path) -
     total = record["fact_funnel"]["total"]
     assert (total["claims"], total["held"]) == (40, 37)
     kept = [q for q in pq.read_table(out / "questions.parquet").to_pylist() if q["drop"] is None]
-    assert len(kept) == total["passed"] == 21
+    assert len(kept) == total["passed"] == 20
     assert len({q["skill"] for q in kept}) >= 6
     assert all(sum(p["state"] == "counted" for p in q["points"]) >= 3 for q in kept)
     assert not any(q["options"] for q in kept)

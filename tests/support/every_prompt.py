@@ -20,6 +20,7 @@ from mustsee.calls.request_tally import RequestTally
 from mustsee.enrich.traces import Traces, add_trace
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
+from mustsee.facts.best import rank_open
 from mustsee.facts.choices import write_choices
 from mustsee.facts.claims import list_claims
 from mustsee.facts.deep_settings import ChoiceRules, ClaimRules, PointRules
@@ -87,6 +88,7 @@ FACT_REPLIES = {
     "ANSWER 1: He pours, and it jumps.\nQUESTION 2: cause | What becomes of the water?\n"
     "POINT 2: 3 | C1\nPOINT 2: 1 | F1\nPOINT 2: 2 | F2\nPOINT 2: 1 | F3\nANSWER 2: It is gone.",
     "facts/edit": "QUESTION 1: one scene | the end tells it\nQUESTION 2: none |",
+    "facts/best": "ORDER 1: 2, 1",
     "facts/answer_blind": "ANSWER 1: A man calls it.\nANSWER 2: It is opened.",
     "facts/answer_seen": "ANSWER 1: NONE | A man pours water.\nANSWER 2: there is no box | None.",
     "facts/word": "QUESTION 1: What do we see after the man pours water?\n"
@@ -246,6 +248,7 @@ async def _deep(asker: RecordingAsker) -> None:
     await answer_seen(asked, video, asker, frames, points, tally, seed=0)
     said = {"alone": "He opens it.", "in_view": "A dog does.", "seeing": "She opens it."}
     await grade_answers(DEEP.question, said, DEEP.points, DEEP.contradictions, asker, seed=0)
+    await rank_open(asked, 1, asker, 60.0, tally, seed=0)
     rated = [asked[0], *others]
     await rate_words(rated, asker, seed=0)
     await check_conditions(rated, video, asker, frames, WorthRules(), seed=0)

@@ -176,7 +176,7 @@ class _Filler:
             return max(1, round(LISTED_SHARE * given["most"]))
         if name == "altered":
             return given["altered"] * self.size("claim")
-        if name == "order":
+        if name == "best":
             return 1
         if name in ("mended", "point") and "drafts" in given:
             sent_back = sum(self.fault(n) != "none" for n in range(len(given["drafts"])))
@@ -437,7 +437,7 @@ FIELDS: Mapping[tuple[str, str], Callable[[_Filler, int], str]] = {
     ("point", "weight"): lambda f, n: "2",
     ("question", "fault"): _Filler.fault,
     ("mended", "question"): lambda f, n: f.write_question(n),
-    ("order", "numbers"): lambda f, n: ", ".join(map(str, range(1, len(f.variables["asked"]) + 1))),
+    ("best", "numbers"): lambda f, n: ", ".join(map(str, range(1, len(f.variables["asked"]) + 1))),
     ("answer", "fault"): lambda f, n: "NONE",
     ("answer", "answer"): _Filler.answer_long,
     ("point", "verdict"): _Filler.find_point,

@@ -2,7 +2,7 @@
 
     ranked = await rank_open(questions, wanted, editor, seconds, tally, seed=seed)
 
-ORDER 1: 4, 1, 3, 2
+BEST 1: 4, 1, 3, 2
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def order_form(count: int) -> Form[tuple[int, ...]]:
     """
 
     def read_order(rows: Rows) -> tuple[int, ...]:
-        (row,) = numbered_rows(rows["order"], 1, "order")
+        (row,) = numbered_rows(rows["best"], 1, "best")
         numbers = tuple(map(int, re.findall(r"\d+", row["numbers"])))
         if sorted(numbers) != list(range(1, count + 1)):
             raise Unparsed(
@@ -66,5 +66,5 @@ def order_form(count: int) -> Form[tuple[int, ...]]:
             )
         return numbers
 
-    cells = {"order": {"numbers": "the numbers of all questions, the best first"}}
+    cells = {"best": {"numbers": "the numbers of all questions, the best first"}}
     return rows_form(cells).map(read_order)

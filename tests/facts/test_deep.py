@@ -407,7 +407,7 @@ class Story:
 
 def order_reply(request: Request) -> str:
     numbers = range(1, len(request.variables["asked"]) + 1)
-    return f"ORDER 1: {', '.join(map(str, numbers))}"
+    return f"BEST 1: {', '.join(map(str, numbers))}"
 
 
 def edit_reply(*remarks: str) -> Reply:
@@ -594,7 +594,7 @@ def test_as_many_open_questions_are_asked_as_are_wanted(first: int) -> None:
 
     def best(request: Request) -> str:
         assert request.variables["number"] == 1
-        return f"ORDER 1: {first}, {3 - first}"
+        return f"BEST 1: {first}, {3 - first}"
 
     questions, counts, model = ask_one_of_two(best)
     (request,) = model.of("facts/best")
@@ -606,7 +606,7 @@ def test_as_many_open_questions_are_asked_as_are_wanted(first: int) -> None:
     assert not [name for name, n in counts.items() if "missing" in name and n]
 
 
-@pytest.mark.parametrize("reply", ["ORDER 1: 1", "ORDER 1: 1, 1", "ORDER 1: 2, 3", "the first"])
+@pytest.mark.parametrize("reply", ["BEST 1: 1", "ORDER 1: 1, 1", "ORDER 1: 2, 3", "the first"])
 def test_an_order_that_nobody_can_read_leaves_those_with_most_weight(reply: str) -> None:
     """It is counted, and nothing is lost."""
     questions, counts, _ = ask_one_of_two(lambda request: reply)

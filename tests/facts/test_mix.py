@@ -119,14 +119,14 @@ FARTHEST = [question(f"most{n}", 80.0, 1, apart=200.0) for n in range(2)]
 ASKED = (*NEAR, *FAR, *FARTHEST)
 
 
-def test_as_many_as_must_reach_far_are_taken_before_heavier_ones() -> None:
-    none = select_open(ASKED, {"a": 8}, (), 240.0)
+def test_as_many_as_must_reach_far_are_taken_before_better_ones() -> None:
+    none = select_open(ASKED, ASKED, {"a": 8}, (), 240.0)
     assert kept(none) == {f"near{n}" for n in range(8)}
     levels = read_levels({30: 0.5})
-    half = select_open(ASKED, {"a": 8}, levels, 240.0)
+    half = select_open(ASKED, ASKED, {"a": 8}, levels, 240.0)
     assert sum(q.metrics["reach_seconds"] >= 30 for q in half if q.drop is None) == 4
     assert kept(half) == {*(f"far{n}" for n in range(4)), *(f"near{n}" for n in range(4))}
-    both = select_open(ASKED, {"a": 8}, read_levels({30: 0.5, "whole": 0.25}), 240.0)
+    both = select_open(ASKED, ASKED, {"a": 8}, read_levels({30: 0.5, "whole": 0.25}), 240.0)
     assert kept(both) >= {"most0", "most1"}
     assert len(kept(both)) == 8
     assert {q.drop for q in both} == {None, SPARE}
@@ -134,7 +134,8 @@ def test_as_many_as_must_reach_far_are_taken_before_heavier_ones() -> None:
 
 def test_what_does_not_reach_so_far_is_said_with_how_many_are_missing() -> None:
     levels = read_levels({60: 0.5, "whole": 0.5})
-    done = select_open((*NEAR, *FARTHEST[:1]), {"a": 6}, levels, 240.0)
+    asked = (*NEAR, *FARTHEST[:1])
+    done = select_open(asked, asked, {"a": 6}, levels, 240.0)
     missing = list_missing({"a": 6}, {"a": 6}, done, levels, 240.0)
     assert {(each.what, each.number) for each in missing} == {
         ("open questions that reach over the whole video", 2),

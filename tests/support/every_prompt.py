@@ -88,7 +88,7 @@ FACT_REPLIES = {
     "ANSWER 1: He pours, and it jumps.\nQUESTION 2: cause | What becomes of the water?\n"
     "POINT 2: 3 | C1\nPOINT 2: 1 | F1\nPOINT 2: 2 | F2\nPOINT 2: 1 | F3\nANSWER 2: It is gone.",
     "facts/edit": "QUESTION 1: one scene | the end tells it\nQUESTION 2: none |",
-    "facts/best": "ORDER 1: 2, 1",
+    "facts/best": "BEST 1: 2, 1",
     "facts/answer_blind": "ANSWER 1: A man calls it.\nANSWER 2: It is opened.",
     "facts/answer_seen": "ANSWER 1: NONE | A man pours water.\nANSWER 2: there is no box | None.",
     "facts/word": "QUESTION 1: What do we see after the man pours water?\n"

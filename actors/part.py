@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from mustsee.calls.llm import Llm, VideoInput
+from mustsee.files.store import Store
 from mustsee.records import Video
-from mustsee.store import Store
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 Opened = Callable[[Video], Video | Awaitable[Video]]
@@ -103,7 +103,7 @@ class Part(Protocol):
 class ChunkedPart(Protocol):
     """A part that processes a long video in chunks. `open_chunked` loads its model and returns a
     function from a chunk to a record of the class `result`; no chunk depends on another. A chunk
-    can be pickled, and its `mustsee.store.identity` is unique.
+    can be pickled, and its `mustsee.files.store.identity` is unique.
     """
 
     result: ClassVar[type]

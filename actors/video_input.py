@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from actors.part import LlmConfig, capabilities_of
-from mustsee.store import Store, identity
+from mustsee.files.store import Store, identity
 from mustsee.verify.conditions.watch import VideoPreparer
 
 

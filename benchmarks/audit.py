@@ -46,8 +46,8 @@ from mustsee.audit import repeats
 from mustsee.audit.audit import Audit, AuditedQuestion, RepeatReport, audit
 from mustsee.calls.usage import CallCounts
 from mustsee.evaluate.score_show import percent
+from mustsee.files.store import Store
 from mustsee.records import Video
-from mustsee.store import Store
 from mustsee.verify.conditions.seen import Condition
 
 _OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)

@@ -37,9 +37,9 @@ from loopback.endpoint import Loopback
 from mustsee import stats
 from mustsee.facts.moments import moments_of
 from mustsee.facts.settings import FactSettings
+from mustsee.files.store import Store
 from mustsee.prompts import fenced_texts
 from mustsee.records import Fact, Question, Span, Video
-from mustsee.store import Store
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.seen import merge_spans
 from ray_jobs.cli.launch import build, compose

@@ -45,7 +45,8 @@ from benchmarks.hear import open_engine, word_errors
 from benchmarks.judge import questions
 from mustsee.calls.llm import Message, Reply, Request, Sampling
 from mustsee.errors import MustseeError, UserError, need
-from mustsee.fetch import fetch
+from mustsee.files.fetch import fetch
+from mustsee.files.store import Store
 from mustsee.judge.judge import JudgeConfig
 from mustsee.judge.prompt import triple
 from mustsee.media.frames import crop_jpeg
@@ -53,7 +54,6 @@ from mustsee.media.video import frames_at
 from mustsee.nn import weights
 from mustsee.prompts import Prompts
 from mustsee.records import Video
-from mustsee.store import Store
 
 QUESTION = "What happens here, in a few words?"
 PLAIN_BATCH = 32  # prompts of the judge in one plain forward pass

@@ -16,8 +16,8 @@ from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, RunContext
 from mustsee.calls.llm import Llm, correction
 from mustsee.errors import MustseeError
+from mustsee.files.store import Store
 from mustsee.records import Video
-from mustsee.store import Store
 
 RETRY_WAIT_S = 0.02  # longest wait before a retry of a local endpoint
 ERROR_TAIL = 2000  # characters of a failed child's stderr that are shown

@@ -26,10 +26,10 @@ import numpy as np
 from actors.part import Part, RunContext
 from benchmarks.figures import BenchTable, Cell
 from mustsee.errors import UserError, need
+from mustsee.files.store import Store
 from mustsee.media.sound import audio_chunks
 from mustsee.media.speech import SAMPLE_RATE
 from mustsee.records import Line, Video
-from mustsee.store import Store
 
 LOCAL_ONLY = "what.engines: only recognisers that run on this machine can be measured"
 

@@ -25,7 +25,7 @@ from loopback.endpoint import Loopback
 from loopback.refusals import HiddenLimit, Kind
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Request, Sampling
-from mustsee.store import Store
+from mustsee.files.store import Store
 
 SETTLED_S = 60.0  # time after which the limit should have been found
 

@@ -31,12 +31,12 @@ from actors.engine.stage import Stage
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, Opened, RunContext
 from benchmarks.figures import BenchTable
-from mustsee import schemas
 from mustsee.calls.llm import Message, Request, Sampling
-from mustsee.fetch import fetch
+from mustsee.files import schemas
+from mustsee.files.fetch import fetch
+from mustsee.files.store import Store
 from mustsee.records import Video
 from mustsee.run.record import Snapshot
-from mustsee.store import Store
 from ray_jobs.runtime.cluster import connect_ray
 
 PROMPT = "Line {} of the transcript: " + "the boat turns and the harbour comes into view. " * 40

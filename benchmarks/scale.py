@@ -19,9 +19,9 @@ from actors.engine.session import Session
 from actors.engine.stage import Stage
 from actors.part import Opened, RunContext
 from benchmarks.figures import BenchTable, Cell
-from mustsee import schemas
+from mustsee.files import schemas
+from mustsee.files.store import Store
 from mustsee.records import Video
-from mustsee.store import Store
 from ray_jobs.runtime.cluster import connect_ray
 from ray_jobs.runtime.lookups import look_up_rows
 

@@ -28,8 +28,8 @@ from benchmarks.harness import open_part
 from benchmarks.sight_model import Scripted
 from loopback.endpoint import Faults, Loopback
 from mustsee.calls.usage import CallCounts
+from mustsee.files.store import Store
 from mustsee.records import Provenance, Question, Video
-from mustsee.store import Store
 from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight

@@ -2,7 +2,7 @@
 
 Records are frozen; a stage returns a changed copy (`dataclasses.replace`). Times are seconds from
 the start of the video. The Arrow schema of every output is derived from these annotations by
-`mustsee.schemas`, so a field is declared once.
+`mustsee.files.schemas`, so a field is declared once.
 """
 
 from __future__ import annotations

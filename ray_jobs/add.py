@@ -23,10 +23,12 @@ from rich.text import Text
 
 from actors.part import Part
 from actors.stages.vet import Vet
-from mustsee import schemas
 from mustsee.audit.learned import LearnedGuess, record_learned
 from mustsee.audit.repeats import RepeatedPair, drop_repeats, open_encoder, repeats_among_kept
 from mustsee.errors import UserError
+from mustsee.files import schemas
+from mustsee.files.parquet import check_digests
+from mustsee.files.store import Store, identity
 from mustsee.layouts import read
 from mustsee.layouts.added import (
     AddedQuestions,
@@ -38,13 +40,11 @@ from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.errata import name_ids
 from mustsee.layouts.merged import MergedRuns, RunTables, merge_runs
-from mustsee.parquet import check_digests
 from mustsee.records import Video
 from mustsee.run.inputs import with_videos
 from mustsee.run.outputs import store_of_run
 from mustsee.run.own_filters import RunFilters, read_filters
 from mustsee.run.tables import Tables
-from mustsee.store import Store, identity
 from mustsee.text import printable
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.evaluations import RECORD, read_object

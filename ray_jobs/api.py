@@ -19,8 +19,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from mustsee.dataset import Dataset
 from mustsee.errors import MustseeError
+from mustsee.layouts.dataset import Dataset
 from ray_jobs.cli import early
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose, quote

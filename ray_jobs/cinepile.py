@@ -18,9 +18,9 @@ import pyarrow as pa
 from rich.console import RenderableType
 
 from actors.part import Part, Skippable
-from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate.drawing import save_chart
+from mustsee.files import schemas
 from mustsee.layouts.card import Card
 from mustsee.layouts.reading import Questions
 from mustsee.recipes.cinepile import layout

@@ -38,10 +38,10 @@ from mustsee.clean.rule import FAILED, BlindRule, ReaderScores
 from mustsee.clean.table_parts import TablePart, join_pieces, plan_parts, read_part, table_files
 from mustsee.clean.work import CHAT, DROPPED, KEPT, ROWS, CleanWork
 from mustsee.errors import UserError
-from mustsee.folders import write_whole
+from mustsee.files.folders import write_whole
+from mustsee.files.store import Store, digest, identity, is_local
 from mustsee.judge.judge import JudgeConfig
 from mustsee.run import outputs
-from mustsee.store import Store, digest, identity, is_local
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime import trials
 from ray_jobs.runtime.asked_models import asked_endpoints, describe_models

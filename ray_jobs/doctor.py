@@ -34,9 +34,9 @@ from actors.calls.endpoint import Endpoint
 from actors.calls.served import Listings, model_notes
 from mustsee.calls.models import model_table
 from mustsee.errors import UserError
+from mustsee.files.store import resolve
 from mustsee.nn import weights
 from mustsee.run.preflight import ResourceDemand, lacking_resources
-from mustsee.store import resolve
 from ray_jobs.cli.compose import CONF
 from ray_jobs.cli.launch import launch
 from ray_jobs.cli.preset_models import (

@@ -21,10 +21,10 @@ import pyarrow as pa
 from rich.console import RenderableType
 
 from actors.part import Part, Skippable
-from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate.drawing import save_chart
-from mustsee.folders import file_name
+from mustsee.files import schemas
+from mustsee.files.folders import file_name
 from mustsee.layouts.reading import Questions, Rereadable, by_id, first
 from mustsee.layouts.video_files import place_file
 from mustsee.recipes.egoschema import clips, layout, narrations

@@ -28,7 +28,6 @@ from actors.hear.missing import HearMissing
 from actors.part import Answerer, NamedAnswerer, Part
 from actors.stages.ask_options import prompts_in
 from actors.stages.grade import GradeReplies
-from mustsee import schemas
 from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.compare import BLIND, FRAMES, GUESS, WORDS
@@ -36,6 +35,7 @@ from mustsee.evaluate.drawing import save_chart
 from mustsee.evaluate.open_metrics import OpenMetric, resolve_metrics
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.thresholds import accuracy_by_threshold, draw_thresholds
+from mustsee.files import schemas
 from mustsee.judge.points import counted_points
 from mustsee.layouts import QuestionFile, read
 from mustsee.layouts.columns import columns_from

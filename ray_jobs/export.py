@@ -28,6 +28,8 @@ from rich.text import Text
 
 from mustsee.errors import UserError, secret
 from mustsee.facts.deep import CHOICE_SUBSET, OPEN_SUBSET
+from mustsee.files.store import resolve
+from mustsee.files.tables import read_table
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.errata import read_errata
@@ -35,8 +37,6 @@ from mustsee.layouts.reading import Questions, Rereadable, kept_questions
 from mustsee.media.video_names import describe_unmatched
 from mustsee.raters import modalities
 from mustsee.records import Question
-from mustsee.store import resolve
-from mustsee.tables import read_table
 from mustsee.text import printable
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.question_rows import locate_videos, without_replies

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from actors.part import Part, Skippable
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.layouts.reading import Questions, Rereadable
 from mustsee.recipes.mlvu import layout
 from mustsee.recipes.mlvu.balanced import GuesserBalance, record_notes

@@ -16,12 +16,12 @@ from actors.part import Part, Skippable
 from actors.stages.people import People
 from actors.stages.vet import Vet
 from mustsee.errors import UserError
+from mustsee.files.schemas import dump
 from mustsee.recipes.neptune import layout
 from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
 from mustsee.recipes.neptune.video_filters import FilterFit, read_labels
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
-from mustsee.schemas import dump
 from mustsee.verify.guess.counts import sweep
 from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.videos import VideoFilter, by_stage

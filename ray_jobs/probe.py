@@ -33,6 +33,7 @@ from mustsee.calls.models import find_model, model_table
 from mustsee.calls.refusals import SCHEMA
 from mustsee.calls.usage import price
 from mustsee.errors import UserError
+from mustsee.files.store import Store, is_local
 from mustsee.run import outputs
 from mustsee.run.record import Snapshot
 from mustsee.server_probe import keep, summary
@@ -40,7 +41,6 @@ from mustsee.server_probe.findings import Findings, price_hour
 from mustsee.server_probe.record import FILE, PAGE, ProbeRecord, RefusedParameter
 from mustsee.server_probe.steps import ProbeSettings
 from mustsee.server_probe.summary import summary_lines
-from mustsee.store import Store, is_local
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime import trials
 from ray_jobs.runtime.heartbeat import show_step

@@ -17,13 +17,13 @@ from pyarrow import fs
 
 from mustsee.audit import page
 from mustsee.errors import UserError
-from mustsee.parquet import check_digests
+from mustsee.files.parquet import check_digests
+from mustsee.files.store import Store, is_local, resolve
 from mustsee.run.inputs import with_videos
 from mustsee.run.outputs import store_of_run
 from mustsee.run.picture import draw_question
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
-from mustsee.store import Store, is_local, resolve
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.run import Page
 from ray_jobs.runtime.web import port, serve_until_signal

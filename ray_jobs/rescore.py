@@ -27,11 +27,11 @@ from mustsee.evaluate.rescore_show import (
     write_rows,
 )
 from mustsee.evaluate.scorer_results import Comparer
-from mustsee.parquet import check_digests
+from mustsee.files.parquet import check_digests
+from mustsee.files.store import in_folder, is_local
 from mustsee.run import outputs
 from mustsee.run.report import environment
 from mustsee.run.tables import Tables
-from mustsee.store import in_folder, is_local
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.provenance import versions
 

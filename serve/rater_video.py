@@ -22,11 +22,11 @@ from starlette.responses import FileResponse, Response
 
 from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow, MustseeError
+from mustsee.files.store import resolve
 from mustsee.media.clips import encode_span
 from mustsee.media.files import find_video_stream, open_container
 from mustsee.media.video import facts
 from mustsee.records import Span, Video
-from mustsee.store import resolve
 
 VIDEO_CODECS = ("h264", "vp8", "vp9", "av1")  # codecs that browsers play
 AUDIO_CODECS = ("aac", "mp3", "opus", "vorbis")  # codecs that browsers play

@@ -21,8 +21,8 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from benchmarks.bench import compose_bench
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
 from mustsee.records import Question, Video
 from mustsee.run.outputs import HIDDEN
 from mustsee.run.tables import ProblemRow

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mustsee import errors
 from mustsee.errors import UserError, hide_secrets, secret, secrets_in
-from mustsee.store import resolve
+from mustsee.files.store import resolve
 
 KEY = "sk-üb/er+geheim?~17"
 

@@ -33,7 +33,7 @@ from mustsee.clean.table_parts import TablePart
 from mustsee.clean.work import CleanWork, as_question
 from mustsee.errors import MustseeError, Transient
 from mustsee.evaluate.answers import answers
-from mustsee.folders import write_whole
+from mustsee.files.folders import write_whole
 from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.records import Video
 

@@ -29,11 +29,11 @@ from mustsee.evaluate.answers import (
 )
 from mustsee.evaluate.rag import Rag
 from mustsee.evaluate.rubric import SCALES
+from mustsee.files.store import keyed_by
 from mustsee.nn import weights
 from mustsee.papers import Paper, papers
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.records import Caption, Line, Question, Verdict, Video
-from mustsee.store import keyed_by
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.lines import excerpt
 from mustsee.verify.conditions.options import order, rotated_options

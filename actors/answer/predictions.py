@@ -15,8 +15,8 @@ from actors.part import Opened, RunContext
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import NOT_IN_FILE, verdict_on_failure, verdict_on_reply
 from mustsee.evaluate.predictions import read_predictions
+from mustsee.files.store import keyed_by
 from mustsee.records import Video
-from mustsee.store import keyed_by
 from mustsee.text import printable
 
 PROMPT = "file"  # prompt of the verdicts: these replies were asked for elsewhere

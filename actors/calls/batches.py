@@ -26,7 +26,7 @@ from actors.calls.parameters import EndpointParameters
 from actors.part import capabilities_of, models_of
 from mustsee.calls.llm import Reply, Request
 from mustsee.errors import BadRow, Transient, UserError
-from mustsee.store import Store, digest
+from mustsee.files.store import Store, digest
 
 KIND = "batches"  # the store's folder of batches that were sent
 MAX_AGE_S = 3 * 86400.0  # age of batches that are still joined; endpoints delete files soon after

@@ -37,7 +37,7 @@ from mustsee.errors import (
     UserError,
     hide_secrets,
 )
-from mustsee.fetch import (
+from mustsee.files.fetch import (
     ACCEPTED,
     MAX_REPLY_BYTES,
     Unpacker,

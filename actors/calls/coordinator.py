@@ -26,9 +26,9 @@ from mustsee.calls.call_log import CallLog
 from mustsee.calls.limits import Admission, Limits, Rates
 from mustsee.calls.restart_log import RestartLog
 from mustsee.calls.usage import RETRY_OUTCOMES, CallOutcome, UsageTotals
+from mustsee.files.store import StoreDamage
 from mustsee.run import other_runs
 from mustsee.run.record import NOTHING, RowOutcome, RunAbort, Snapshot, StageCounts, WorkTimes
-from mustsee.store import StoreDamage
 
 
 class HelperQuotas:

@@ -15,9 +15,9 @@ from actors.calls.coordinator_handle import CoordinatorHandle
 from mustsee.calls.call_log import check_readable, run_name
 from mustsee.calls.usage import CallOutcome
 from mustsee.errors import MustseeError
+from mustsee.files.store import is_local
 from mustsee.run import other_runs
 from mustsee.run.record import NOTHING, RowOutcome, Snapshot, WorkTimes
-from mustsee.store import is_local
 
 MAX_RESTARTS = 10  # restarts of the actor; more often than that, something else is wrong
 

@@ -8,8 +8,8 @@ from typing import ParamSpec, Protocol, TypeVar
 from actors.calls.admission import AdmissionRequest, Grant
 from mustsee.calls.limits import Limits
 from mustsee.calls.usage import CallOutcome
+from mustsee.files.store import StoreDamage
 from mustsee.run.record import NOTHING, RowOutcome, Snapshot, WorkTimes
-from mustsee.store import StoreDamage
 
 P = ParamSpec("P")
 T_co = TypeVar("T_co", covariant=True)

@@ -12,7 +12,7 @@ from mustsee.calls.limits import Limits
 from mustsee.calls.models import KnownModel, find_model, find_price
 from mustsee.calls.usage import Price, require_price
 from mustsee.errors import QUERY_SECRET, UserError, hide_secrets, secret
-from mustsee.store import hardware
+from mustsee.files.store import hardware
 
 Prices = Mapping[str, Sequence[float]]
 

@@ -35,8 +35,8 @@ from mustsee.calls.quota import Quota
 from mustsee.calls.reply_waits import ReplyWaits
 from mustsee.calls.usage import CallOutcome
 from mustsee.errors import BudgetSpent, Busy, NoAnswer, Transient, Unwritable
-from mustsee.schemas import dump, load
-from mustsee.store import Store
+from mustsee.files.schemas import dump, load
+from mustsee.files.store import Store
 
 KIND = "llm"  # the store's folder of replies
 MAX_BACKOFF_S = 30.0  # seconds between two attempts, unless the endpoint asks for more

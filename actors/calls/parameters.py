@@ -20,7 +20,7 @@ from actors.calls.connection import ParameterRefused
 from actors.calls.endpoint import Endpoint
 from mustsee.calls.refusals import LIMITS, SCHEMA, Change, adapt_request, values_sent
 from mustsee.errors import MustseeError, UserError
-from mustsee.store import Store, digest
+from mustsee.files.store import Store, digest
 
 KIND = "parameters"  # the store's folder of what was learned
 MAX_AGE_S = 30 * 86400.0  # seconds after which a refusal is tried again: servers are updated

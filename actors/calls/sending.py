@@ -30,7 +30,7 @@ from actors.calls.sender import (
 )
 from mustsee.calls.llm import Llm, Reply
 from mustsee.errors import MustseeError, Unwritable
-from mustsee.store import Store, is_local, resolve
+from mustsee.files.store import Store, is_local, resolve
 
 STORE_THREADS = 16  # threads that store replies
 # Replies are gathered for a share of the duration of a call, and at most for some seconds, and then

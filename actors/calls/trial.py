@@ -24,8 +24,8 @@ from actors.calls.parameters import Learned, read, write
 from mustsee.calls.endpoint_errors import UNKNOWN_STATUS, error_in_reply, read_error
 from mustsee.calls.refusals import SCHEMA, adapt_request, refused_parameters, values_sent
 from mustsee.errors import UserError, hide_secrets
-from mustsee.fetch import fetch, redirect_message, redirect_target
-from mustsee.store import Store
+from mustsee.files.fetch import fetch, redirect_message, redirect_target
+from mustsee.files.store import Store
 
 TRIAL_TIMEOUT_S = 10.0  # seconds for one request of the trial
 MAX_LISTED_MODELS = 8  # models named in a message

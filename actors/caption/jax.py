@@ -11,10 +11,10 @@ from typing import ClassVar
 from actors import checkpoint
 from actors.part import Opened, RunContext
 from mustsee.errors import UserError
+from mustsee.files.store import hardware
 from mustsee.media.frames import crop_jpeg
 from mustsee.nn import weights
 from mustsee.records import Caption, Video
-from mustsee.store import hardware
 
 NO_ANSWER = ("", "no", "none", "nothing", "unanswerable")  # a mixed checkpoint's words for none
 

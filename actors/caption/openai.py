@@ -21,12 +21,12 @@ from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, UserError
+from mustsee.files.store import keyed_by
 from mustsee.media.changes import looks_alike
 from mustsee.media.frames import crop_jpeg, decode, encode, jpeg_thumbnail, shrunk
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.questions import numbered
 from mustsee.records import Caption, Keyframe, Span, Video
-from mustsee.store import keyed_by
 from mustsee.text import overlap
 
 PROMPT, WATCHED = "caption/frames", "caption/clips"

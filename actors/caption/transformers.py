@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 from actors import checkpoint
 from actors.part import Opened, RunContext
 from mustsee.errors import UserError
+from mustsee.files.store import hardware, keyed_by
 from mustsee.media.frames import crop_jpeg
 from mustsee.nn import weights
 from mustsee.prompts import Prompts
 from mustsee.records import Caption, Video
 from mustsee.replies.thinking import split_reasoning
-from mustsee.store import hardware, keyed_by
 
 TYPED = "caption/typed"
 

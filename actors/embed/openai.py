@@ -20,8 +20,8 @@ from actors.part import Opened, RunContext
 from mustsee.calls.llm import Llm, Message, Reply, Request
 from mustsee.calls.quota import Quota
 from mustsee.errors import Transient
+from mustsee.files.store import Store, hardware
 from mustsee.records import Video
-from mustsee.store import Store, hardware
 
 PROMPT = "embed"  # the name of these calls in the usage totals
 

@@ -10,9 +10,9 @@ from actors import checkpoint
 from actors.embed.jax import middle
 from actors.part import Opened, RunContext
 from mustsee.errors import UserError
+from mustsee.files.store import hardware
 from mustsee.nn import weights
 from mustsee.records import Video
-from mustsee.store import hardware
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,9 +24,9 @@ from actors.calls.coordinator_handle import CoordinatorHandle
 from actors.engine.hardware import Hardware
 from actors.engine.meter import Meter
 from actors.part import ChunkedPart, Each
-from mustsee import schemas
+from mustsee.files import schemas
+from mustsee.files.store import Store, digest, identity
 from mustsee.run.record import WorkTimes
-from mustsee.store import Store, digest, identity
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,8 +21,8 @@ from actors.engine.chunks import ChunkRunner
 from actors.engine.hardware import Hardware
 from actors.part import RunContext
 from mustsee.errors import MustseeError
+from mustsee.files.store import Store
 from mustsee.run.record import NOTHING, RowOutcome, Snapshot, WorkTimes
-from mustsee.store import Store
 
 REPLY_TIMEOUT_S = 15.0  # seconds for an answer of the coordinator, which is lost if it takes longer
 

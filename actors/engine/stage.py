@@ -28,11 +28,11 @@ from actors.engine.hardware import Hardware
 from actors.engine.meter import Meter, RowWork
 from actors.engine.session import Session
 from actors.part import Opened, Part, Threaded, computes_locally, models_of
-from mustsee import schemas
 from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
+from mustsee.files import schemas
+from mustsee.files.store import digest, identity
 from mustsee.records import Problem, RequestCount, Video
 from mustsee.run.record import RowOutcome
-from mustsee.store import digest, identity
 
 if TYPE_CHECKING:
     from ray.data import Dataset

@@ -29,12 +29,12 @@ from actors.part import Opened, RunContext
 from mustsee.calls.endpoint_errors import MAX_MESSAGE_CHARACTERS
 from mustsee.calls.llm import Llm, Message, Reply, Request
 from mustsee.errors import Transient, UserError, hide_secrets
+from mustsee.files.store import Store, hardware
 from mustsee.media.sound import Sound, audio_chunks
 from mustsee.media.speech import quiet_cuts
 from mustsee.media.transcript import order_lines, with_transcript
 from mustsee.media.transcript_quality import DoubtThresholds, RecognisedSpeech
 from mustsee.records import Line, Video, Word
-from mustsee.store import Store, hardware
 
 PROMPT = "hear"  # the name of these calls in the usage totals
 SAMPLE_RATE = 16_000

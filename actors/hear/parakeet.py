@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 from actors.part import Opened, RunContext
 from mustsee.errors import need
+from mustsee.files.store import hardware
 from mustsee.media import transcript
 from mustsee.media.speech import SAMPLE_RATE, SpeechWindow, VoiceDetection, speech_windows
 from mustsee.nn import weights
 from mustsee.records import Line, Span, Video, Word
-from mustsee.store import hardware
 
 VOCABULARY = "vocab.txt"  # a file of every NeMo model in this form
 LAST_TOKEN_S = 0.24  # seconds that the last token of an utterance may last

@@ -18,11 +18,11 @@ from typing import Any, ClassVar
 
 from actors.part import Opened, RunContext
 from mustsee.errors import BadRow, UserError
+from mustsee.files.parquet import check_digests, read_parquet
+from mustsee.files.schemas import load
 from mustsee.media import transcript
 from mustsee.media.sound import has_sound
-from mustsee.parquet import check_digests, read_parquet
 from mustsee.records import Video
-from mustsee.schemas import load
 
 COLUMNS = ("lines", "language", "transcribed_by", "unheard")
 DECIMALS = 3  # digits of seconds and scores

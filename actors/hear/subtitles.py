@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from actors.part import Opened, RunContext
 from mustsee.errors import BadRow
+from mustsee.files.store import address_of, resolve
 from mustsee.media import subtitles, transcript
 from mustsee.records import Video
-from mustsee.store import address_of, resolve
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from actors.part import Opened, RunContext
 from mustsee.errors import UserError, need
+from mustsee.files.store import hardware
 from mustsee.media import transcript
 from mustsee.media.sound import sound_language
 from mustsee.media.speech import SpeechWindow, VoiceDetection, speech_windows
 from mustsee.media.transcript_quality import DoubtThresholds, RecognisedSpeech, doubtful_reason
 from mustsee.nn import weights
 from mustsee.records import Line, Span, Video, Word
-from mustsee.store import hardware
 
 
 @dataclass(frozen=True)

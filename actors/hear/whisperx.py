@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 
 from actors.part import Opened, RunContext
 from mustsee.errors import UserError, need
+from mustsee.files.store import hardware
 from mustsee.media import transcript
 from mustsee.media.speech import SpeechWindow, speech_windows
 from mustsee.nn import weights
 from mustsee.records import Line, Video, Word
-from mustsee.store import hardware
 
 _GATED = (
     "pyannote's own models are gated: accept the conditions on their pages at huggingface.co, set "

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError, need
+from mustsee.files.store import hardware
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, hash_files
 from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
-from mustsee.store import hardware
 
 FILES = ("*.safetensors", "config.json", "tokenizer*", "vocab.*", "merges.txt", "spm.model")
 FORMAT = ("[CLS] {candidate} [SEP]", "{reference} [SEP] {question} [SEP]")

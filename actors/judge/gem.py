@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 from actors.judge.tokens import GemTokens, settle, weights_hash
 from mustsee.errors import UserError, need
+from mustsee.files.store import hardware
 from mustsee.judge.judge import MAX_PROMPT_TOKENS, Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import Triple
-from mustsee.store import hardware
 
 DTYPES = ("float32", "bfloat16", "float16")
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from actors.judge.tokens import GemTokens, settle, weights_hash
 from mustsee.errors import UserError
+from mustsee.files.store import hardware
 from mustsee.judge.judge import MAX_PROMPT_TOKENS, Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import Triple
-from mustsee.store import hardware
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,9 +21,9 @@ from actors.calls.gateway import MeteredModel
 from actors.part import LlmConfig, RunContext
 from mustsee.calls.llm import FreshReplies, Llm, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, Transient
+from mustsee.files.store import hardware
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import OPENING, PROMPT, Triple, prompt_hash, render
-from mustsee.store import hardware
 
 MAX_RETRY_AFTER_S = 30.0  # greatest Retry-After that is waited for, in seconds
 WORD_LOGIT = math.log(1e6)  # logit of a verdict in words: a probability of one in a million

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.files.store import hardware
 from mustsee.judge import contrast_rules, mention
 from mustsee.judge import mini as cross
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, hash_files
 from mustsee.judge.prompt import Triple
 from mustsee.nn import programs, weights
-from mustsee.store import hardware
 
 ASSETS = Path(__file__).resolve().parents[2] / "mustsee" / "assets"
 LENGTHS = (32, 64, 96, 128, 192, 256, 512)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mustsee.errors import Transient, UserError
+from mustsee.files.store import hardware
 from mustsee.judge.client import JudgeClient
 from mustsee.judge.judge import (
     Engine,
@@ -27,7 +28,6 @@ from mustsee.judge.judge import (
     Record,
 )
 from mustsee.judge.prompt import Triple
-from mustsee.store import hardware
 
 ATTEMPTS = 12  # tries of a request, some minutes in all: a lost replica loads its weights again
 CHARACTERS_PER_TOKEN = 4  # about; the endpoint counts by itself

@@ -39,8 +39,8 @@ from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
 from mustsee.calls.quota import Quota
 from mustsee.calls.refusals import DETAIL, LIMITS, SCHEMA, adapt_request
 from mustsee.errors import BadRow, Transient, Unparsed, UserError, hide_secrets
+from mustsee.files.store import Store, hardware
 from mustsee.replies.forms import find_json, whole_characters
-from mustsee.store import Store, hardware
 
 TRIAL_TEXT = "Hello"  # the prompt of the trial
 TRIAL_FORM = {

@@ -21,8 +21,8 @@ from typing import Any
 from actors.part import LlmConfig
 from mustsee.calls.llm import Llm, Message, Reply, Request, VideoClip
 from mustsee.errors import BadRow, UserError
+from mustsee.files.schemas import dump, load
 from mustsee.prompts import Prompts
-from mustsee.schemas import dump, load
 
 MAX_SHOWN_ROWS, MAX_ROW_CHARS = 3, 160  # rows of a difference, and characters of each
 

@@ -20,9 +20,9 @@ from typing import Any
 from actors import checkpoint
 from mustsee.calls.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, UserError, need
+from mustsee.files.store import hardware
 from mustsee.nn import weights
 from mustsee.replies.thinking import ends_in_open_tag, split_reasoning
-from mustsee.store import hardware
 
 PROMPT_TAIL_TOKENS = 8  # last tokens of a prompt, where a template may open the reasoning
 GATHER_S = 0.005  # seconds for which calls are gathered into one batch

@@ -12,12 +12,14 @@ from threading import Lock
 from typing import Any, ClassVar
 
 from actors.part import Opened, Part, RunContext
-from mustsee import schemas
 from mustsee.align.description import Description
 from mustsee.align.place import MatchOptions, align, lines_inside
 from mustsee.align.sentences import Probabilities, visual_probability
 from mustsee.errors import BadRow, UserError
-from mustsee.folders import files_under, is_text
+from mustsee.files import schemas
+from mustsee.files.folders import files_under, is_text
+from mustsee.files.store import address_of, digest, identity, keyed_by, resolve, strip_options
+from mustsee.files.tables import read_table
 from mustsee.media import transcript
 from mustsee.media.subtitle_cues import FORMATS
 from mustsee.media.subtitles import read
@@ -25,8 +27,6 @@ from mustsee.nn.weights import MINILM
 from mustsee.recipes.cinepile.scene import format_lines, scene_lines, scene_of
 from mustsee.recipes.cinepile.split import plain
 from mustsee.records import Line, Segment, Video
-from mustsee.store import address_of, digest, identity, keyed_by, resolve, strip_options
-from mustsee.tables import read_table
 
 TABLES = ("csv", "tsv", "jsonl", "parquet")
 MAX_DESCRIPTIONS = 16  # descriptions in the memory of a worker, some MB each with their vectors

@@ -14,10 +14,10 @@ from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from actors.stages.ask_options import AskOptions
 from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import Asker, is_rules
+from mustsee.files.store import keyed_by
 from mustsee.media.contact_sheet import SheetRules
 from mustsee.questions.no_questions import no_questions_reason
 from mustsee.records import Video
-from mustsee.store import keyed_by
 
 
 class RecipeSettings(Protocol):

@@ -9,8 +9,8 @@ from typing import Any
 
 from actors.part import LlmConfig, RunContext
 from mustsee.calls.llm import Asker, Sampling
+from mustsee.files.store import keyed_by
 from mustsee.prompts import ENGLISH, Prompts
-from mustsee.store import keyed_by
 from mustsee.verify.conditions.watch import VideoPreparer
 
 SAMPLING = Sampling()

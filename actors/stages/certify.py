@@ -13,9 +13,9 @@ from actors.stages.ask_options import AskOptions
 from mustsee.calls.llm import is_rules
 from mustsee.errors import UserError
 from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps
+from mustsee.files.schemas import dump
 from mustsee.judge.judge import JudgeConfig
 from mustsee.records import Question, Span, Verdict, Video
-from mustsee.schemas import dump
 from mustsee.verify.conditions.seen import Condition, FramePlan, spread
 from mustsee.verify.fewest import fewest
 from mustsee.verify.looks import OPEN, PROMPT, VerifierSession

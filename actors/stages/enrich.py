@@ -13,8 +13,8 @@ from mustsee.calls.llm import is_rules
 from mustsee.enrich import traces
 from mustsee.enrich.traces import Traces
 from mustsee.errors import UserError
+from mustsee.files.store import Store, hardware, identity, keyed_by
 from mustsee.records import Video
-from mustsee.store import Store, hardware, identity, keyed_by
 from mustsee.verify.conditions.watch import VideoPreparer
 from mustsee.verify.vetting import VettingContext
 

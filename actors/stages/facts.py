@@ -16,9 +16,9 @@ from mustsee.calls.llm import is_rules
 from mustsee.facts.deep import Roles
 from mustsee.facts.recipe import ask_facts
 from mustsee.facts.settings import FactSettings
+from mustsee.files.store import keyed_by
 from mustsee.nn.weights import MINILM
 from mustsee.records import Video
-from mustsee.store import keyed_by
 
 
 @dataclass(frozen=True, kw_only=True)

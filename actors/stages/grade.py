@@ -23,6 +23,7 @@ from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import GRADE, Answer, answers
 from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
+from mustsee.files.store import hardware, keyed_by
 from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.judge.points import PROMPT as POINTS
 from mustsee.judge.points import (
@@ -35,7 +36,6 @@ from mustsee.judge.points import (
 from mustsee.nn.weights import MINILM
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, RequestCount, Verdict, Video
-from mustsee.store import hardware, keyed_by
 
 BY_LIKENESS = "rules (likeness to the points: weak)"  # the grader without a model
 

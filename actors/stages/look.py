@@ -16,6 +16,7 @@ from typing import ClassVar
 
 from actors.part import Opened, RunContext
 from mustsee.errors import BadRow, NotInstalled, UserError
+from mustsee.files.store import hardware, keyed_by
 from mustsee.media.faces import WEIGHTS, FaceFollower, Find, detector
 from mustsee.media.frames import Thumbnails, TimedFrame
 from mustsee.media.keyframes import (
@@ -49,7 +50,6 @@ from mustsee.media.shots import (
 )
 from mustsee.nn import weights
 from mustsee.records import Frame, Keyframe, Video
-from mustsee.store import hardware, keyed_by
 
 WITHOUT_OBJECTS = "videos without object detectors"  # count in run.json
 

@@ -37,8 +37,8 @@ class Synthesise:
     def open(self, run: RunContext) -> Opened:
         from pyarrow import fs
 
-        from mustsee.folders import file_name
-        from mustsee.store import in_folder, resolve
+        from mustsee.files.folders import file_name
+        from mustsee.files.store import in_folder, resolve
         from mustsee.synth.insertions import plan_of, with_placement
         from mustsee.synth.make import synthesise
 

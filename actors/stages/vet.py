@@ -12,10 +12,10 @@ from actors.stages.ask_options import AskOptions
 from actors.video_input import video_input_of
 from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import UserError
+from mustsee.files.store import Store, hardware, identity, keyed_by
 from mustsee.judge.judge import JudgeConfig
 from mustsee.questions.fact_funnel import sum_requests
 from mustsee.records import Video
-from mustsee.store import Store, hardware, identity, keyed_by
 from mustsee.verify.conditions.watch import VideoPreparer
 from mustsee.verify.guess.counts import GuessRule
 from mustsee.verify.guess.filters import BlindGuess, Glimpse, SetGuess

@@ -20,7 +20,7 @@ from deploy.train_vlm.memory import GB, estimate_memory, free_memory
 from deploy.train_vlm.rows import RowReader, Shown, join_answer
 from deploy.train_vlm.settings import TrainSettings
 from mustsee.errors import BadRow, Transient, UserError
-from mustsee.folders import write_whole
+from mustsee.files.folders import write_whole
 
 WARM_UP = 0.03  # share of the steps over which the step size grows
 MAX_NORM = 1.0  # greatest norm of the gradient of a step

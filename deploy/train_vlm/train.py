@@ -24,7 +24,7 @@ from deploy.train_vlm.fit import AdapterFit, move_inputs, recompute_activations
 from deploy.train_vlm.rows import RowReader, Shown, read_questions, read_rows, refuse_shared
 from deploy.train_vlm.settings import TrainSettings, read_settings
 from mustsee.errors import BadRow, MustseeError, Transient, UserError, need
-from mustsee.folders import write_whole
+from mustsee.files.folders import write_whole
 
 
 def run(settings: TrainSettings) -> None:

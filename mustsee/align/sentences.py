@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from mustsee.align.description import spoken_words
 from mustsee.align.place import Alignment
 from mustsee.errors import UserError
+from mustsee.files.tables import read_table
 from mustsee.records import Line
-from mustsee.tables import read_table
 
 Floats = NDArray[np.float64]
 Probabilities = Callable[[list[str]], Floats]  # texts -> probability that each is visual [n]

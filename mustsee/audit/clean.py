@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from mustsee.audit.audit import Audit
+from mustsee.files.parquet import read_parquet, write_parquet
 from mustsee.layouts import QuestionFile, ours, table, tempcompass
 from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.columns import TableColumns
 from mustsee.papers import papers
-from mustsee.parquet import read_parquet, write_parquet
 from mustsee.records import Question
 
 NOTE = "Questions that failed an audit were left out (`python -m ray_jobs.audit`)."

@@ -13,8 +13,8 @@ from mustsee.audit.guessers import SHORT
 from mustsee.audit.measured import doubtful_sentences
 from mustsee.calls.llm import UNTESTED, untested_note
 from mustsee.evaluate.score_show import percent
+from mustsee.files.parquet import write_parquet
 from mustsee.layouts import FileFault
-from mustsee.parquet import write_parquet
 from mustsee.stats import Difference, Estimate
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from mustsee.calls.call_log_files import (
     write_line,
 )
 from mustsee.calls.usage import CallCounts, CallOutcome, UsageTotals
-from mustsee.store import resolve
+from mustsee.files.store import resolve
 
 FOLDER = "call_log"
 START_FORMAT = "%Y%m%dT%H%M%S%f"  # how a run's start stands in its name

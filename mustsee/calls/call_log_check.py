@@ -13,7 +13,7 @@ from typing import Any, cast
 from pyarrow import fs
 
 from mustsee.errors import MustseeError
-from mustsee.store import Store, in_folder
+from mustsee.files.store import Store, in_folder
 
 RECORD = "run.json"
 REPLIES = "llm"  # the store's folder of replies

@@ -14,7 +14,7 @@ import xxhash
 from pyarrow import fs
 
 from mustsee.errors import MustseeError
-from mustsee.store import refuse_special
+from mustsee.files.store import refuse_special
 
 SUM = "sum"  # the checksum, the last field of a line
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
 from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.files.store import hardware
 from mustsee.prompts import Prompts, RenderedPrompt
 from mustsee.records import Span, Video
 from mustsee.replies.forms import Form
 from mustsee.replies.thinking import has_only_closing_tag
-from mustsee.store import hardware
 
 T = TypeVar("T")
 ONLY_CLOSING_TAG = (

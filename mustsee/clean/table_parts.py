@@ -23,9 +23,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mustsee.errors import UserError
+from mustsee.files.parquet import open_parquet, parquet_writer
+from mustsee.files.tables import (
+    csv_records,
+    find_delimiter,
+    header_lines,
+    one_line_error,
+    parse_json,
+)
 from mustsee.layouts.reading import BEYOND, check_kind
-from mustsee.parquet import open_parquet, parquet_writer
-from mustsee.tables import csv_records, find_delimiter, header_lines, one_line_error, parse_json
 
 FLOATS = ("clean_weight", "clean_learned")  # added columns that are numbers; others are texts
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")

@@ -38,7 +38,7 @@ from mustsee.clean.rule import (
     decide,
 )
 from mustsee.clean.table_parts import TablePart, TableRow, read_part, write_part
-from mustsee.folders import write_whole
+from mustsee.files.folders import write_whole
 from mustsee.layouts.chat import messages, option_text
 from mustsee.questions.learned import Features, fit_folds, make_features
 from mustsee.records import Question

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mustsee.evaluate.certificate import Certificate, summarise
 from mustsee.evaluate.drawing import new_figure, save_chart
-from mustsee.parquet import write_parquet
+from mustsee.files.parquet import write_parquet
+from mustsee.files.schemas import load
 from mustsee.records import Question
-from mustsee.schemas import load
 from mustsee.stats import Estimate
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.tables import TABLES, one_line_error, parse_json, read_table, suffix_of
+from mustsee.files.tables import TABLES, one_line_error, parse_json, read_table, suffix_of
 
 IDS = ("question_id", "questionID", "question id", "qid", "id", "doc_id", "uid", "q_uid")
 REPLIES = (

@@ -14,7 +14,7 @@ from rich.text import Text
 from mustsee.evaluate.rescore import CAUSES, RescoredReply
 from mustsee.evaluate.score_show import share
 from mustsee.evaluate.scorer_results import ScorerDifference, ScorerResult
-from mustsee.parquet import parquet_writer
+from mustsee.files.parquet import parquet_writer
 from mustsee.text import printable
 
 if TYPE_CHECKING:

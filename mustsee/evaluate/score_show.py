@@ -19,7 +19,7 @@ from mustsee.evaluate.point_scores import PointScores
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.score import EvaluationResults
 from mustsee.evaluate.span_scores import EVIDENCE_IOU, SpanScores
-from mustsee.parquet import write_parquet
+from mustsee.files.parquet import write_parquet
 from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
 

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from mustsee.errors import Transient, UserError
-from mustsee.fetch import ACCEPTED, Unpacker, check_length, redirect_message, redirect_target
+from mustsee.files.fetch import ACCEPTED, Unpacker, check_length, redirect_message, redirect_target
 from mustsee.judge.judge import JudgeItem, Score
 
 RETRYABLE_STATUS = (408, 429, 500, 502, 503, 504)

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from mustsee.errors import MustseeError, UserError
+from mustsee.files.store import hardware, keyed_by
 from mustsee.judge.contrast_rules import find_contrast
 from mustsee.judge.prompt import Triple, blank, is_forged, strip_special_tokens, triple
-from mustsee.store import hardware, keyed_by
 
 MAX_PROMPT_TOKENS = 1024  # tokens of the whole prompt (Neptune D.3, "decode cache")
 # Closer to the threshold than this many logits, the batch shape can change a bfloat16 verdict.

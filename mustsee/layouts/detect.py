@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.files.store import refuse_special
+from mustsee.files.tables import one_line_error
 from mustsee.layouts import ours, shards, table, tempcompass
 from mustsee.layouts.columns import TableColumns, known_columns, missing_columns
 from mustsee.layouts.reading import BEYOND, QuestionFile, QuestionSource, each_row
 from mustsee.papers import papers
-from mustsee.store import refuse_special
-from mustsee.tables import one_line_error
 
 Reader = Callable[[Path], QuestionFile]
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from mustsee.errors import UserError
+from mustsee.files.tables import one_line_error, parse_json
 from mustsee.layouts.reading import QuestionFile, Questions, Rereadable, answer_of
 from mustsee.records import OPEN, Question, Repair, Span
-from mustsee.tables import one_line_error, parse_json
 from mustsee.text import LETTERS, printable
 from mustsee.verify.repair import wording_fields
 

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.folders import file_name
+from mustsee.files.folders import file_name
 from mustsee.layouts import video_files
 from mustsee.layouts.reading import Questions, by_id, kept_questions
 from mustsee.questions.when_wording import stated_phrase

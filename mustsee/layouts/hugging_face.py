@@ -19,14 +19,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mustsee import schemas
+from mustsee.files import schemas
+from mustsee.files.parquet import write_parquet
 from mustsee.layouts import card as cards
 from mustsee.layouts import croissant, video_files
 from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.reading import Questions, by_id
 from mustsee.layouts.row_writer import Parquet
 from mustsee.layouts.video_files import file_name
-from mustsee.parquet import write_parquet
 from mustsee.records import Question, Video
 
 if TYPE_CHECKING:

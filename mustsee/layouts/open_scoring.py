@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from mustsee.fetch import post_json
+from mustsee.files.fetch import post_json
 from mustsee.replies.squad import squad_f1
 from mustsee.replies.thinking import split_reasoning
 

@@ -22,7 +22,7 @@ from itertools import pairwise
 from tokenize import TokenError, generate_tokens
 from typing import Any, cast
 
-from mustsee.tables import parse_json
+from mustsee.files.tables import parse_json
 from mustsee.text import LETTERS
 
 _TEXT_KEYS = frozenset(

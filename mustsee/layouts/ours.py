@@ -15,8 +15,10 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
+from mustsee.files.parquet import check_digests, parts
+from mustsee.files.tables import parse_json, resolve_uri
 from mustsee.layouts.reading import (
     FileFault,
     Notes,
@@ -29,9 +31,7 @@ from mustsee.layouts.reading import (
 )
 from mustsee.layouts.row_writer import Parquet
 from mustsee.layouts.ticks import apply_tick, read_ticks
-from mustsee.parquet import check_digests, parts
 from mustsee.records import Question, Video
-from mustsee.tables import parse_json, resolve_uri
 
 VIDEOS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mustsee.fetch import post_json
+from mustsee.files.fetch import post_json
 from mustsee.replies.thinking import split_reasoning
 
 Row = Mapping[str, Any]

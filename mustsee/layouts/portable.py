@@ -13,8 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mustsee import errors, fetch, prompts, text
+from mustsee import errors, prompts, text
 from mustsee.errors import UserError
+from mustsee.files import fetch
 from mustsee.layouts import hugging_face, open_scoring, point_scoring, task_prompt, video_files
 from mustsee.layouts.reading import (
     BATCH_ROWS,
@@ -189,7 +190,7 @@ def write_reading(folder: Path) -> None:
     import_of = {
         "replies.extract.": ".",
         "errors ": ".errors ",
-        "fetch ": ".fetch ",
+        "files.fetch ": ".fetch ",
         "prompts ": ".prompts ",
         "text ": ".scripts ",
         "replies.thinking ": ".thinking ",

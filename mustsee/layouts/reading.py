@@ -14,9 +14,15 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 import pyarrow as pa
 
 from mustsee.errors import UserError
-from mustsee.parquet import open_parquet
+from mustsee.files.parquet import open_parquet
+from mustsee.files.tables import (
+    csv_records,
+    find_delimiter,
+    header_lines,
+    one_line_error,
+    parse_json,
+)
 from mustsee.records import Question, Video
-from mustsee.tables import csv_records, find_delimiter, header_lines, one_line_error, parse_json
 
 T = TypeVar("T")
 Row = Mapping[str, Any]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from mustsee.parquet import parquet_writer
+from mustsee.files.parquet import parquet_writer
 
 if TYPE_CHECKING:
     import pyarrow as pa

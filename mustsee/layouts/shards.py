@@ -20,13 +20,13 @@ from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
+from mustsee.files.store import resolve, strip_options
+from mustsee.files.tables import one_line_error, parse_json
 from mustsee.layouts import hugging_face
 from mustsee.layouts.reading import Notes, QuestionFile, Questions, by_id, kept_questions
 from mustsee.records import Question, Span, Video
-from mustsee.store import resolve, strip_options
-from mustsee.tables import one_line_error, parse_json
 
 NAMES = ("*.tar", "data/*.tar")
 

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from mustsee.errors import UserError
+from mustsee.files.parquet import write_parquet
+from mustsee.files.tables import DELIMITERS
 from mustsee.layouts.columns import (
     Answers,
     TableColumns,
@@ -41,9 +43,7 @@ from mustsee.layouts.reading import (
     rows_of,
 )
 from mustsee.media.video_names import name_apart
-from mustsee.parquet import write_parquet
 from mustsee.records import Question, Span, Video
-from mustsee.tables import DELIMITERS
 from mustsee.text import LETTERS
 
 KINDS = ("parquet", "csv", "tsv", "jsonl")

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.files.tables import one_line_error, parse_json
 from mustsee.layouts.reading import Notes, QuestionFile, dump_json
 from mustsee.records import Question, Video
-from mustsee.tables import one_line_error, parse_json
 
 _OPTION = re.compile(r"^(?:(?:Option|Caption|Sentence)\s+)?(?:[A-Z]|\d)[.:)]\s+(?=\S)")
 

@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from pyarrow import fs
 
 from mustsee.errors import UserError
+from mustsee.files.store import resolve, strip_options
 from mustsee.records import Question, Video
-from mustsee.store import resolve, strip_options
 
 FOLDER = "videos"
 WAYS = ("copy", "link", "none")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow, MustseeError, Transient
-from mustsee.store import resolve
+from mustsee.files.store import resolve
 
 if TYPE_CHECKING:
     from av.container import InputContainer

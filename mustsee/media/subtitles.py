@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mustsee.errors import BadRow, UserError
-from mustsee.folders import is_text, names_starting
+from mustsee.files.folders import is_text, names_starting
+from mustsee.files.store import address_of, resolve
 from mustsee.media.languages import language_code
 from mustsee.media.rolling import Cue
 from mustsee.media.subtitle_cues import (
@@ -27,7 +28,6 @@ from mustsee.media.subtitle_cues import (
     read_ass_cue,
 )
 from mustsee.records import Line
-from mustsee.store import address_of, resolve
 
 _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
     (b"\xef\xbb\xbf", "utf-8-sig"),

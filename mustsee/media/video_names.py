@@ -12,9 +12,9 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
+from mustsee.files.store import strip_options
 from mustsee.media.files import without_media_suffix
 from mustsee.records import Video
-from mustsee.store import strip_options
 from mustsee.text import printable
 
 SEVERAL = "several files have this name: give more of its path, or the video's id"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import NotInstalled, UserError
-from mustsee.store import keyed_by
+from mustsee.files.store import keyed_by
 
 if TYPE_CHECKING:
     import numpy as np

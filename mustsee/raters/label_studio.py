@@ -19,10 +19,10 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from mustsee.errors import UserError
+from mustsee.files.tables import parse_json
 from mustsee.raters.ballots import CastVote
 from mustsee.raters.form import FormField, FormStep, RatingForm
 from mustsee.records import Question, Video
-from mustsee.tables import parse_json
 
 
 @dataclass(frozen=True, kw_only=True)

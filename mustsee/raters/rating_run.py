@@ -13,8 +13,10 @@ from functools import cached_property
 from pathlib import Path
 
 from mustsee.errors import UserError
+from mustsee.files.parquet import check_digests
+from mustsee.files.store import is_local
+from mustsee.files.tables import read_table
 from mustsee.layouts.errata import Errata, read_errata
-from mustsee.parquet import check_digests
 from mustsee.raters import assignment, replies, videos
 from mustsee.raters.assignment import Training, items, needed_raters
 from mustsee.raters.ballots import TRAINING, Ballots, CastVote, RatedItem
@@ -30,8 +32,6 @@ from mustsee.records import Question, Video
 from mustsee.run.inputs import with_videos
 from mustsee.run.outputs import check_writable
 from mustsee.run.tables import Tables
-from mustsee.store import is_local
-from mustsee.tables import read_table
 
 DAY_S = 86400  # one day, the unit of a link's validity
 

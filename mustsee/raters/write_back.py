@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mustsee import schemas
-from mustsee.parquet import (
+from mustsee.files import schemas
+from mustsee.files.parquet import (
     DIGESTS,
     RECORD,
     file_digest,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mustsee import schemas
+from mustsee.files import schemas
+from mustsee.files.store import Store
 from mustsee.media.frames import is_black_jpeg
 from mustsee.records import Keyframe, Question, Span, Video
-from mustsee.store import Store
 
 BEST_QUESTIONS = 3  # shown without a script
 FRAMES_PER_QUESTION = 4

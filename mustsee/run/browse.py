@@ -20,10 +20,10 @@ from typing import Any
 from PIL import Image
 
 from mustsee.calls.llm import is_rules
+from mustsee.files.store import Store
 from mustsee.records import Keyframe, Question, Span, Verdict, Video
 from mustsee.run.best import best, keyframes, of_evidence
 from mustsee.run.tables import Tables
-from mustsee.store import Store
 from mustsee.verify.guess.counts import SEES
 from mustsee.verify.reasons import failure_reasons, undecided_reasons
 

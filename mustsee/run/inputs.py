@@ -20,16 +20,16 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
-from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.folders import files_under, is_text, names_starting, readable_path
+from mustsee.files import schemas
+from mustsee.files.folders import files_under, is_text, names_starting, readable_path
+from mustsee.files.store import address_of, in_folder, resolve, strip_options
+from mustsee.files.tables import TABLES, resolve_uri, rows_of, suffix_of
 from mustsee.media.files import SUFFIXES
 from mustsee.media.subtitle_cues import FORMATS
 from mustsee.media.subtitles import UNREAD
 from mustsee.media.video_names import VideoNames, path_parts
 from mustsee.records import Problem, Video
-from mustsee.store import address_of, in_folder, resolve, strip_options
-from mustsee.tables import TABLES, resolve_uri, rows_of, suffix_of
 from mustsee.text import printable
 
 KNOWN = (

@@ -34,7 +34,7 @@ import psutil
 from pyarrow import fs
 
 from mustsee.errors import MustseeError, UserError, hide_secrets
-from mustsee.store import resolve
+from mustsee.files.store import resolve
 
 FOLDER = "lease"
 BEAT_S = 10.0  # seconds between two renewals of a claim

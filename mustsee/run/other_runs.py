@@ -17,8 +17,8 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from mustsee.calls import call_log
+from mustsee.files.store import is_local, resolve
 from mustsee.run.lease import machine_id, process_start
-from mustsee.store import is_local, resolve
 
 FOLDER = "runs"
 REFRESH_S = 1.0  # seconds between two searches for runs that started or ended

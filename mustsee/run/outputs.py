@@ -32,11 +32,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from mustsee import schemas
 from mustsee.errors import ACCOUNT, MustseeError, UserError, hide_secrets
-from mustsee.parquet import DIGESTS, digests_of, parquet_writer
+from mustsee.files import schemas
+from mustsee.files.parquet import DIGESTS, digests_of, parquet_writer
+from mustsee.files.store import in_folder, resolve, writable
 from mustsee.records import Question, Video
-from mustsee.store import in_folder, resolve, writable
 
 LOCK = ".in-use"
 UNCLAIMED_AFTER_S = 86_400.0  # age after which a folder without a lock file is abandoned

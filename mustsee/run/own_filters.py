@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mustsee.errors import UserError
-from mustsee.parquet import RECORD
+from mustsee.files.parquet import RECORD
 from mustsee.verify.vetting import QuestionFilter
 
 TARGET = "_target_"  # key that names the class of a node

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from mustsee import schemas
 from mustsee.calls.llm import UNTESTED, is_rules, untested_note
 from mustsee.errors import UserError
-from mustsee.parquet import read_parquet
+from mustsee.files import schemas
+from mustsee.files.parquet import read_parquet
+from mustsee.files.store import Store
 from mustsee.records import COUNTED, Keyframe, Question, Video
 from mustsee.run.best import FRAMES_PER_QUESTION, evidence_frames
-from mustsee.store import Store
 from mustsee.text import LETTERS, clock
 
 WIDTH, EDGE, GAP = 1200, 48, 16

@@ -20,6 +20,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mustsee.calls.llm import is_rules, untested_note
+from mustsee.files.store import Store
 from mustsee.run.best import BEST_QUESTIONS
 from mustsee.run.browse import (
     PER_PACK,
@@ -31,7 +32,6 @@ from mustsee.run.browse import (
     place_span,
 )
 from mustsee.run.tables import Tables, asked_models
-from mustsee.store import Store
 from mustsee.text import clock
 from mustsee.verify.meanings import FILTERS, STAGES, SUBSETS
 

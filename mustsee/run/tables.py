@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mustsee import schemas, stats
-from mustsee.parquet import open_parquet, parquet_writer, parts
+from mustsee import stats
+from mustsee.files import schemas
+from mustsee.files.parquet import open_parquet, parquet_writer, parts
 from mustsee.records import Question, Video
 from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts
 from mustsee.verify.guess.counts import GuessRule, count_guesses

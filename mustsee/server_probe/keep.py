@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import MustseeError, UserError
+from mustsee.files.store import Store, digest
 from mustsee.server_probe.record import FILE, OTHER_NAME, VERSION, ProbeRecord
-from mustsee.store import Store, digest
 
 KIND = "server_probe"  # the store's folder of probes
 

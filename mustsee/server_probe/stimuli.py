@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from mustsee.calls.llm import VideoClip
+from mustsee.files.store import digest
 from mustsee.records import Span
-from mustsee.store import digest
 
 Samples = NDArray[np.float32]
 Tone = Literal["high", "low"]

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from mustsee import schemas
 from mustsee.errors import BadRow, UserError
+from mustsee.files import schemas
+from mustsee.files.store import digest
 from mustsee.questions.drafts import Draft, question_id
 from mustsee.records import Caption, Question, Segment, Span, Video
-from mustsee.store import digest
 from mustsee.synth.absence import mentions_label
 from mustsee.synth.plan import InsertedProbe, InsertionPlan, PositionRule, plan
 

@@ -21,10 +21,10 @@ from itertools import pairwise
 from typing import Any
 
 from mustsee.errors import BadRow, MustseeError
+from mustsee.files.schemas import dump
 from mustsee.media.files import find_video_stream, open_container
 from mustsee.media.video import facts, open_video
 from mustsee.records import Span
-from mustsee.schemas import dump
 from mustsee.synth import copy as copying
 from mustsee.synth import encoding, sound
 from mustsee.synth.copy import PacketIndex

@@ -136,7 +136,7 @@ def _with_prompt(name: str, overrides: Sequence[str]) -> tuple[Sequence[str], st
     try:
         text = Path(path).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        from mustsee.tables import one_line_error
+        from mustsee.files.tables import one_line_error
 
         raise UserError(f"prompt={path}: {one_line_error(error)}") from error
     if not text:
@@ -361,7 +361,7 @@ def _choice(group: str, option: str) -> Path:
 
 
 def _in_folder(folder: str, name: str) -> str:
-    from mustsee.store import in_folder  # imports pyarrow, which --help does not need
+    from mustsee.files.store import in_folder  # imports pyarrow, which --help does not need
 
     return in_folder(folder, name)
 

@@ -20,7 +20,7 @@ import hydra
 from omegaconf import DictConfig, OmegaConf
 
 from mustsee.errors import UserError
-from mustsee.store import resolve
+from mustsee.files.store import resolve
 from ray_jobs.cli.build import find_type_fault
 from ray_jobs.cli.compose import INPUTS
 

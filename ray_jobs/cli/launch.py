@@ -127,7 +127,7 @@ def _in_own_folders(
     """The configurations of a sweep, where several would write into one folder each with a folder
     of its own inside it, named by the values that differ. They keep one store.
     """
-    from mustsee.store import in_folder
+    from mustsee.files.store import in_folder
 
     times = Counter(config.get("out") for config in configs.values())
     apart = dict[str, DictConfig]()

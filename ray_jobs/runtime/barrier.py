@@ -11,9 +11,9 @@ from typing import ClassVar
 from actors.engine.hardware import Hardware
 from actors.engine.stage import Stage
 from actors.part import Opened, RunContext
+from mustsee.files.store import digest
 from mustsee.records import Question, Video
 from mustsee.run.decision import Decision
-from mustsee.store import digest
 
 NAME = "decide"  # name of the stage that writes a decision
 LARGE = frozenset(

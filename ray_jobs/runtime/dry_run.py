@@ -26,7 +26,7 @@ from actors.engine.session import Session
 from actors.engine.stage import Stage
 from actors.judge.served import Served
 from actors.llm.replay import Replay
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.records import Video
 from mustsee.run.decision import Decider, RowSampler
 from mustsee.run.estimate import choose_rows

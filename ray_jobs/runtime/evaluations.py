@@ -12,12 +12,12 @@ from mustsee.errors import UserError
 from mustsee.evaluate.answers import mark_replies
 from mustsee.evaluate.compare import ComparedEvaluation, score_evaluation
 from mustsee.evaluate.score import clusters_of
+from mustsee.files.tables import one_line_error
 from mustsee.layouts import ours
 from mustsee.layouts.errata import Errata
 from mustsee.records import Question
 from mustsee.run.lease import FOLDER as LEASE
 from mustsee.run.tables import Tables
-from mustsee.tables import one_line_error
 
 KEY, RECIPE = "evaluations", "evaluate"
 RECORD, RESULTS = "run.json", "results.json"

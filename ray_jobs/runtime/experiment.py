@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from pyarrow import fs
 
 from mustsee.errors import UserError, hide_secrets, need, secret
-from mustsee.store import resolve
+from mustsee.files.store import resolve
 
 FILES = ("run.json", "results.json", "report/index.html")
 _NOT_IN_NAMES = re.compile(r"[^\w./ -]")  # characters that MLflow refuses in a metric's name

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from actors.engine.stage import Stage
-from mustsee import schemas
 from mustsee.errors import BadRow, Transient
+from mustsee.files import schemas
+from mustsee.files.store import ReadOnlyStore
 from mustsee.media.files import open_container
 from mustsee.records import Line, Video
 from mustsee.run.estimate import Cost, choose_rows, duration, money
 from mustsee.run.inputs import first_rows
-from mustsee.store import ReadOnlyStore
 from ray_jobs.runtime.asked_models import asked_endpoints
 from ray_jobs.runtime.rehearse import Rehearsal, SimulatedClock, transcribe
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from actors.calls.endpoint import Endpoint
 from actors.engine.stage import Stage
 from mustsee.calls.usage import UsageTotals
+from mustsee.files.store import resolve
 from mustsee.run.estimate import (
     FIGURES,
     Cost,
@@ -32,7 +33,6 @@ from mustsee.run.estimate import (
     pace,
 )
 from mustsee.run.pace import EndpointLimits
-from mustsee.store import resolve
 from ray_jobs.runtime.asked_models import AskedModels, asked_endpoints
 from ray_jobs.runtime.dry_run_rows import DryRun, RehearsedRows, RemainingWork
 from ray_jobs.runtime.rehearse import FIRST_TOKEN_S, TOKENS_PER_SECOND

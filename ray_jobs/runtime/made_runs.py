@@ -7,7 +7,8 @@ from itertools import chain
 from pathlib import Path
 
 from mustsee.errors import UserError
-from mustsee.parquet import check_digests
+from mustsee.files.parquet import check_digests
+from mustsee.files.tables import one_line_error
 from mustsee.run.compare_runs import (
     COLUMNS,
     ComparedRun,
@@ -17,7 +18,6 @@ from mustsee.run.compare_runs import (
     notes_of,
 )
 from mustsee.run.tables import Tables, asked_models
-from mustsee.tables import one_line_error
 from mustsee.text import LETTERS
 from ray_jobs.runtime.evaluations import RECORD, local_folders, read_object
 

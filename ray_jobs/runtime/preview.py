@@ -20,8 +20,8 @@ from rich.text import Text
 
 from actors.engine.session import Session
 from actors.engine.stage import Stage, WorkerChain
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
 from mustsee.layouts.reading import answer_of
 from mustsee.records import Question, Video
 from mustsee.run.best import best

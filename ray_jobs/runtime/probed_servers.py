@@ -16,9 +16,9 @@ from actors.calls.gateway import HasSubstitutes, MeteredModel
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, Part
 from mustsee.errors import UserError
+from mustsee.files.store import Store
 from mustsee.server_probe.keep import SentMaterial, find_in_store, read_probe, warn
 from mustsee.server_probe.record import FILE
-from mustsee.store import Store
 from mustsee.text import printable
 
 

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import FILTER, GRADE
+from mustsee.files import schemas
 from mustsee.layouts import QuestionFile
 from mustsee.layouts.reading import Rereadable, answer_of
 from mustsee.media import transcript

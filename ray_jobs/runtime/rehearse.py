@@ -28,11 +28,11 @@ from actors.engine.stage import Stage, StageWorker
 from actors.llm.replay import Replay
 from actors.llm.scripted import fill_reply
 from actors.part import LlmConfig, RunContext, models_of
-from mustsee import schemas
 from mustsee.calls.llm import Llm, Reply, Request
+from mustsee.files import schemas
+from mustsee.files.store import ReadOnlyStore, Store
 from mustsee.records import Question
 from mustsee.run.estimate import TriedRow, costs
-from mustsee.store import ReadOnlyStore, Store
 from mustsee.verify.conditions.video_frames import CountedFrames
 
 # Characters per token of English text. The gateway reserves more tokens than it expects.

@@ -37,6 +37,7 @@ from actors.stages.vet import Vet
 from mustsee.calls.llm import Llm
 from mustsee.calls.usage import UsageTotals
 from mustsee.errors import UserError
+from mustsee.files.store import Store, is_local
 from mustsee.layouts.reading import Rereadable, kept_questions
 from mustsee.records import Question, Video
 from mustsee.run import lease, outputs, tables
@@ -50,7 +51,6 @@ from mustsee.run.pace import StageSeconds
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
-from mustsee.store import Store, is_local
 from mustsee.verify.guess.counts import GuessRule
 from ray_jobs.runtime import dry_run, forecast, preview, trials
 from ray_jobs.runtime.asked_models import asked_endpoints, describe_models

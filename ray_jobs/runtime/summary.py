@@ -16,6 +16,7 @@ from actors.stages.look import WITHOUT_OBJECTS
 from mustsee.calls.call_log import Spent
 from mustsee.calls.limits import QUOTA_HEADER
 from mustsee.calls.llm import is_rules
+from mustsee.files.store import DAMAGED
 from mustsee.layouts.reading import answer_of
 from mustsee.prompts import ENGLISH
 from mustsee.questions.fact_funnel import ASK_AGAIN, describe_unread
@@ -25,7 +26,6 @@ from mustsee.run.pace import slowest
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import RULES_NOTE
 from mustsee.run.tables import Tables
-from mustsee.store import DAMAGED
 from mustsee.text import clock
 from mustsee.verify.meanings import STAGES, name_with_meaning
 from mustsee.verify.sight import NOT_LOOKED_AT

@@ -23,7 +23,7 @@ from actors.engine.stage import Stage
 from actors.llm.offline import Offline, has_rules
 from actors.part import Checkable, models_of
 from mustsee.errors import UserError
-from mustsee.store import Store, writable
+from mustsee.files.store import Store, writable
 
 START_TIMEOUT_S = 120.0  # seconds in which a worker of each kind must start, with its environment
 LOCAL_TIMEOUT_S = 2.0  # seconds in which an address of this machine must answer

@@ -18,8 +18,8 @@ from actors.stages.enrich import Enrich
 from actors.stages.people import People
 from actors.stages.vet import Vet
 from mustsee.calls.llm import Sampling
+from mustsee.files.store import digest, identity
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
-from mustsee.store import digest, identity
 from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.sight import Sight

@@ -207,8 +207,8 @@ def test_a_fine_tuned_bert_learns_and_is_used_by_the_align_stage(tmp_path: Path)
     from actors.hear.subtitles import SubtitleTranscript
     from actors.part import RunContext
     from actors.stages.align import Align
+    from mustsee.files.store import Store
     from mustsee.records import Video
-    from mustsee.store import Store
 
     torch.manual_seed(0)
     rng = random.Random(0)

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mustsee import schemas
 from mustsee.audit.guessers import hits
 from mustsee.audit.learned import LearnedGuess, record_learned
 from mustsee.errors import UserError
+from mustsee.files import schemas
 from mustsee.records import Question, Video
 from mustsee.run.decision import Decision
 from mustsee.run.tables import Tables

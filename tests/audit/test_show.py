@@ -13,7 +13,6 @@ import pytest
 from rich.console import Console
 
 import mustsee
-from mustsee import schemas
 from mustsee.audit import page, repeats, show
 from mustsee.audit.audit import Audit, RepeatReport, audit
 from mustsee.audit.battery import ConditionRun
@@ -21,6 +20,7 @@ from mustsee.audit.clean import write_clean
 from mustsee.calls.llm import UNTESTED
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import FILTER
+from mustsee.files import schemas
 from mustsee.layouts import QuestionFile
 from mustsee.records import Question, Verdict, Video
 from ray_jobs.cli.launch import build, compose

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.raters.ballots import Ballots
 from mustsee.records import Line, Question, Span, Video
 from ray_jobs.cli.launch import build, compose

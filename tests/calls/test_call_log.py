@@ -17,7 +17,7 @@ from mustsee.calls.budget import CallCost
 from mustsee.calls.call_log import FOLDER, CallLog, run_name
 from mustsee.calls.usage import CallOutcome, UsageTotals
 from mustsee.errors import MustseeError
-from mustsee.store import Store
+from mustsee.files.store import Store
 
 
 def end(key: str, outcome="done", usd: float = 0.5, **more) -> CallOutcome:

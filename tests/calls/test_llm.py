@@ -22,9 +22,9 @@ from loopback.endpoint import Loopback, RefusedRequest
 from loopback.replies import Payload, canned_reply
 from mustsee.calls.llm import IMAGE_MARK, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow
+from mustsee.files.schemas import dump, load
+from mustsee.files.store import Store
 from mustsee.prompts import Prompts, neutral
-from mustsee.schemas import dump, load
-from mustsee.store import Store
 from tests.support.tiny_gemma import checkpoint
 
 NAME = "filters/blind"

@@ -17,8 +17,8 @@ from actors.stages.enrich import Enrich
 from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.enrich.traces import WITHOUT, Traces
 from mustsee.errors import UserError
+from mustsee.files.store import Store, identity
 from mustsee.records import Question, Video
-from mustsee.store import Store, identity
 from tests.support.verifier import question, row
 
 LLM = Offline()

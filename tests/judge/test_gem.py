@@ -16,6 +16,7 @@ from actors.judge.lexical import Lexical
 from actors.llm.offline import Offline
 from actors.stages.grade import GradeReplies
 from mustsee.errors import UserError
+from mustsee.files.store import identity
 from mustsee.judge.judge import (
     ForwardPass,
     Identity,
@@ -28,7 +29,6 @@ from mustsee.judge.judge import (
     sigmoid,
 )
 from mustsee.judge.prompt import Triple, prompt_hash, render, triple
-from mustsee.store import identity
 from tests.support import tiny_gemma
 
 pytestmark = pytest.mark.slow

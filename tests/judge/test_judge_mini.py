@@ -28,6 +28,7 @@ from loopback.endpoint import Faults, Loopback
 from mustsee.calls.llm import Reply
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import verdict_on_reply, with_answers
+from mustsee.files.store import Store
 from mustsee.judge import bias as judge_bias
 from mustsee.judge import calibrate, lexical
 from mustsee.judge import data as equivalence_data
@@ -39,7 +40,6 @@ from mustsee.judge.judge import JudgeConfig, JudgeItem, Record
 from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
 from mustsee.records import Question, Video
-from mustsee.store import Store
 from tests.support.material import material
 
 NQ = "answer_equivalence/ehsk+OpenQA-eval/data"

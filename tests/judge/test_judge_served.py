@@ -14,9 +14,9 @@ from actors.judge.lexical import Lexical
 from actors.judge.seat import ConfiguredJudge
 from actors.judge.served import Served
 from mustsee.errors import Transient, UserError
+from mustsee.files.store import identity
 from mustsee.judge.judge import Identity, JudgeConfig, JudgeItem, Record
 from mustsee.judge.prompt import triple
-from mustsee.store import identity
 from ray_jobs.runtime.serve_judges import serve_judges
 from serve.judge_guard import Keys, RequestLimits
 from serve.judge_http import create_app

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import mustsee
-from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import compare, compare_show
+from mustsee.files import schemas
 from mustsee.layouts import card, card_figures, chat, croissant, hugging_face, ours, preference
 from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Provenance, Question, Span, Step, Trace, Verdict, Video

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mustsee.folders import file_name
+from mustsee.files.folders import file_name
 from mustsee.layouts import ours, task_prompt
 from mustsee.records import WHEN, Question, Span, Verdict, Video
 from ray_jobs.cli.launch import build, compose

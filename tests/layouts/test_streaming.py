@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.layouts import (
     chat,
     hugging_face,

@@ -8,10 +8,10 @@ import pytest
 
 import mustsee
 from mustsee.errors import UserError
+from mustsee.files.tables import find_delimiter
 from mustsee.layouts import read, table
 from mustsee.layouts.columns import TableColumns, known_columns
 from mustsee.records import Span
-from mustsee.tables import find_delimiter
 from tests.support.material import material
 
 

@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 
 from actors.stages.look import Look
+from mustsee.files.store import Store
 from mustsee.media.frames import decode
 from mustsee.media.keyframes import EncodedCandidate, KeyframeRules, number_shots, sharpness
 from mustsee.records import Keyframe, Span, Video
-from mustsee.store import Store
 from tests.support.contract import worker
 from tests.support.sample_videos import FPS, scene, write
 

@@ -13,11 +13,11 @@ from actors.part import RunContext
 from actors.stages.look import Look
 from actors.stages.probe import Probe
 from benchmarks.harness import NO_CALLS
+from mustsee.files.store import Store
 from mustsee.media.clips import copy_span
 from mustsee.media.sound import audio_chunks
 from mustsee.media.video import facts, frames_at, last_packet_time, open_video
 from mustsee.records import Span, Video
-from mustsee.store import Store
 from tests.support.sample_videos import scene
 
 COLOURS = {

@@ -16,6 +16,7 @@ from av import VideoFrame
 from actors.part import RunContext
 from actors.stages.look import WITHOUT_OBJECTS, Look, Objects
 from mustsee.errors import UserError
+from mustsee.files.store import Store
 from mustsee.media.files import content_digest
 from mustsee.media.frames import TimedFrame
 from mustsee.media.objects import (
@@ -31,7 +32,6 @@ from mustsee.media.objects import (
 )
 from mustsee.media.video import frames_at
 from mustsee.records import Video
-from mustsee.store import Store
 from tests.support.material import material
 from tests.support.sample_videos import cuts, write
 

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from actors.part import RunContext
 from actors.stages.probe import Probe
 from mustsee.errors import BadRow
+from mustsee.files.store import Store
 from mustsee.media import frame_times as frame_times_module
 from mustsee.media.files import content_digest
 from mustsee.media.frame_times import frame_times
 from mustsee.media.frames import Thumbnails, shown_size, small_luma
 from mustsee.media.video import facts, frames_at, last_packet_time, open_video
 from mustsee.records import Video
-from mustsee.store import Store
 from tests.support.material import material
 from tests.support.sample_videos import B_FRAMES, FPS, cuts, damaged, scene, write
 

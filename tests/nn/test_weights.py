@@ -13,8 +13,8 @@ from actors.caption.jax import JaxCaptioner
 from actors.hear.whisper import Whisper
 from actors.llm.transformers import Transformers
 from mustsee.errors import NotInstalled
+from mustsee.files.store import identity
 from mustsee.nn import weights
-from mustsee.store import identity
 
 
 @pytest.fixture

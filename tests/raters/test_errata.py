@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
 from mustsee.layouts.errata import Erratum, read_errata, write_errata
 from mustsee.raters.ballots import CastVote, UnfinishedVote
 from mustsee.raters.rating_run import RatingRun

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
 from mustsee.raters.assignment import items
 from mustsee.raters.ballots import CastVote, UnfinishedVote
 from mustsee.raters.form import RatingForm

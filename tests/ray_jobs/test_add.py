@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from loopback.endpoint import Loopback
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
+from mustsee.files.store import Store, identity
 from mustsee.layouts.ticks import Tick, append_tick
 from mustsee.records import Question, RequestCount, Span, Verdict, Video, passed_metric
 from mustsee.run.own_filters import read_filters
 from mustsee.run.tables import Tables
-from mustsee.store import Store, identity
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.runtime.cluster import connect_ray
 from tests.run.test_own_filters import config_of, save

@@ -106,7 +106,7 @@ def test_an_audio_description_is_transcribed_once(tmp_path: Path) -> None:
 
     from actors.part import RunContext
     from actors.stages.align import Align, descriptions_in
-    from mustsee.store import Store
+    from mustsee.files.store import Store
 
     (tmp_path / "ad").mkdir()
     (tmp_path / "ad/Some Video.mp3").write_bytes(b"not really sound")

@@ -16,10 +16,10 @@ from actors.answer.llm import AnswerLlm
 from actors.llm.openai import OpenAI
 from loopback.endpoint import Faults, Loopback
 from loopback.refusals import refuse_in_words_of
-from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import score
 from mustsee.evaluate.compare import BLIND, FRAMES, GUESS, WORDS
+from mustsee.files import schemas
 from mustsee.layouts import QuestionFile, ours, read
 from mustsee.recipes.egoschema import layout as egoschema
 from mustsee.recipes.neptune import layout as neptune

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import mustsee
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
 from mustsee.layouts import hugging_face
 from mustsee.layouts.card import Card, read_run
 from mustsee.layouts.errata import Erratum, write_errata

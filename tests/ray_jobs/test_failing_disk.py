@@ -10,7 +10,7 @@ import pytest
 
 from actors.calls.gateway import KIND
 from loopback.endpoint import Loopback
-from mustsee.store import Store
+from mustsee.files.store import Store
 from tests.ray_jobs.test_killed import ALL, Job, Whole, gated, request_counts, whole
 from tests.support.failing_disk import failing_disk
 from tests.support.killing import kill, mark, named, processes, until

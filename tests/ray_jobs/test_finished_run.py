@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from actors.engine.hardware import Hardware
-from mustsee import schemas
 from mustsee.calls.usage import UsageTotals
+from mustsee.files import schemas
 from mustsee.records import Video
 from mustsee.run.decision import Decider, Decision
 from mustsee.run.record import Snapshot, StageCounts

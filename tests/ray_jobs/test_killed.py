@@ -20,7 +20,7 @@ import pytest
 from actors.calls.gateway import KIND
 from loopback.endpoint import Loopback
 from loopback.replies import content_hash
-from mustsee.store import Store
+from mustsee.files.store import Store
 from ray_jobs.runtime.last_words import LINE
 from tests.support.asking_job import CALLS, ROWS
 from tests.support.disks import fill_disk, small_disk

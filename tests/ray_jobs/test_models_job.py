@@ -19,7 +19,7 @@ import pytest
 from actors.embed.jax import texts
 from loopback.endpoint import Faults, Loopback
 from loopback.replies import THOUGHT, recorded_replies
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.nn.bert import Encoder
 from mustsee.records import Video
 from tests.support import tiny_models

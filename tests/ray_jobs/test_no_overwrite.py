@@ -11,8 +11,8 @@ import pytest
 from omegaconf import DictConfig
 
 from actors.engine.hardware import Hardware
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
 from mustsee.records import Video
 from ray_jobs.cli import launch as launching
 from ray_jobs.cli.launch import build, compose, launch

@@ -18,7 +18,7 @@ import pytest
 from loopback import s3
 from loopback.endpoint import Loopback
 from loopback.replies import content_hash
-from mustsee.store import resolve
+from mustsee.files.store import resolve
 from tests.support.asking_job import CALLS, ROWS
 from tests.support.killing import MARK, kill, mark, named, processes, until
 

@@ -23,7 +23,7 @@ from loopback.batches import Batches
 from loopback.endpoint import Loopback
 from loopback.replies import completion, content_hash, recorded_replies
 from mustsee.calls.usage import Price
-from mustsee.store import Store
+from mustsee.files.store import Store
 
 ROOT = Path(__file__).parents[2]
 VIDEO = ROOT / "examples/videos/birdhouse.mp4"

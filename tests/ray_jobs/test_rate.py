@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 import uvicorn
 
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
 from mustsee.raters.ballots import Ballots
 from mustsee.records import Question, Span, Video
 from ray_jobs.cli.launch import build, compose

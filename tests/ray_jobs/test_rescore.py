@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import verdict_on_reply
-from mustsee.parquet import write_parquet
+from mustsee.files import schemas
+from mustsee.files.parquet import write_parquet
 from mustsee.records import Question
 from ray_jobs.cli.launch import build, compose
 from tests.support.evaluation import questions

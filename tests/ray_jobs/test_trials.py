@@ -19,7 +19,7 @@ from actors.llm.openai import OpenAI
 from actors.part import Opened, RunContext
 from loopback.endpoint import Loopback
 from mustsee.errors import UserError
-from mustsee.store import Store, writable
+from mustsee.files.store import Store, writable
 from ray_jobs.cli.launch import build, compose, launch
 from ray_jobs.runtime import trials
 from ray_jobs.runtime.cluster import connect_ray

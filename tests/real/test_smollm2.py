@@ -22,10 +22,10 @@ from actors.llm.transformers import Transformers, TransformersChat
 from actors.part import LlmConfig, RunContext
 from mustsee.calls.llm import Asker, Llm, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow
+from mustsee.files.store import Store
 from mustsee.judge.prompt import triple
 from mustsee.prompts import Prompts
 from mustsee.records import Question, Video
-from mustsee.store import Store
 from mustsee.verify.conditions.seen import Condition
 from tests.real.conftest import FIGURES
 from tests.support.every_prompt import CHOICE, OPTIONS, Call, calls

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from mustsee.errors import UserError
+from mustsee.files.schemas import schema
 from mustsee.layouts.reading import rows_of
 from mustsee.records import Video
 from mustsee.run.inputs import read_videos
-from mustsee.schemas import schema
 
 DEEP = "[" * 100_000 + "]" * 100_000
 

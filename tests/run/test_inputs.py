@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
 from mustsee.records import Caption, Video
 from mustsee.run import inputs
 from mustsee.run.inputs import read_videos, with_videos

@@ -15,8 +15,8 @@ import pytest
 from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import Gateway
 from mustsee.calls.call_log import run_name
+from mustsee.files.store import Store
 from mustsee.run.other_runs import FOLDER, REFRESH_S, OtherRuns, register_run
-from mustsee.store import Store
 from tests.actors.calls.test_gateway import Fake, asked
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mustsee import schemas
 from mustsee.errors import MustseeError
+from mustsee.files import schemas
 from mustsee.records import Problem, Question, Verdict, Video
 from mustsee.run.outputs import ScratchFile, publish, write_rows
 from mustsee.run.record import FilterCounts

@@ -10,8 +10,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from mustsee.errors import UserError
+from mustsee.files.store import identity
 from mustsee.run.own_filters import read_filters
-from mustsee.store import identity
 from ray_jobs.cli.class_defaults import fill
 from ray_jobs.cli.compose import compose
 from ray_jobs.cli.launch import build

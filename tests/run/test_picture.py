@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
+from mustsee.files.store import Store
 from mustsee.records import Keyframe, Question, Span, Verdict, Video
 from mustsee.run.best import evidence_frames
 from mustsee.run.picture import WIDTH, draw_question
-from mustsee.store import Store
 
 SECONDS = range(0, 100, 5)
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mustsee
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.raters.write_back import complete_replacement, replace_table
 from mustsee.records import Question, Span, Video
 from mustsee.run import browse, outputs, report

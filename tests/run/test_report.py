@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from mustsee import schemas
+from mustsee.files import schemas
+from mustsee.files.store import Store
 from mustsee.questions.fact_funnel import FactFunnel, RunFunnel
 from mustsee.records import (
     GIVEN,
@@ -38,7 +39,6 @@ from mustsee.records import (
 from mustsee.run import browse
 from mustsee.run.browse import place_span
 from mustsee.run.report import RULES_NOTE, write_report
-from mustsee.store import Store
 from tests.support.chromium import Person, browser, needs_browser
 
 TAKE = "document.title = 'taken'"

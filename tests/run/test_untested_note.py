@@ -18,9 +18,10 @@ from rich.console import Console
 from actors.llm.offline import Offline
 from actors.part import RunContext
 from actors.stages.ask import Ask
-from mustsee import schemas
 from mustsee.calls.llm import UNTESTED, Llm, Reply, Request, is_rules, untested_note
 from mustsee.calls.usage import UsageTotals
+from mustsee.files import schemas
+from mustsee.files.store import Store
 from mustsee.layouts import hugging_face
 from mustsee.records import (
     Keyframe,
@@ -36,7 +37,6 @@ from mustsee.run.picture import draw_question
 from mustsee.run.record import RunRecord
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables, question_counts
-from mustsee.store import Store
 from mustsee.verify.guess.counts import GuessRule
 from mustsee.verify.repair import wording_fields
 from ray_jobs.runtime import outcome

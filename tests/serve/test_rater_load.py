@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 import uvicorn
 
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.raters.assignment import items
 from mustsee.raters.ballots import Ballots, hash_token
 from mustsee.raters.results import results

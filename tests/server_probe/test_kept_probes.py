@@ -14,6 +14,7 @@ from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from mustsee.calls.llm import VideoInput
 from mustsee.errors import UserError
+from mustsee.files.store import Store
 from mustsee.server_probe.keep import (
     SentMaterial,
     find_in_store,
@@ -29,7 +30,6 @@ from mustsee.server_probe.record import (
     ServerFault,
     compare_numerals,
 )
-from mustsee.store import Store
 from mustsee.verify.conditions.seen import Condition
 from ray_jobs.runtime.probed_servers import evaluated_probes, sent_material
 

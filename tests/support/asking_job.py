@@ -12,8 +12,8 @@ import sys
 from actors.engine.hardware import Hardware
 from actors.llm.openai import OpenAI
 from benchmarks.llm import CallsOnly
-from mustsee import schemas
 from mustsee.errors import MustseeError
+from mustsee.files import schemas
 from mustsee.records import Video
 from ray_jobs.runtime.cluster import Cluster
 from ray_jobs.runtime.run import JobSettings

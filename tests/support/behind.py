@@ -18,7 +18,7 @@ from actors.part import LlmConfig, RunContext
 from loopback.replies import as_message
 from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.errors import BadRow
-from mustsee.store import Store
+from mustsee.files.store import Store
 
 
 @dataclass

@@ -12,8 +12,8 @@ from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import Gateway
 from actors.part import RunContext
 from mustsee.calls.llm import Llm
+from mustsee.files.store import Store
 from mustsee.records import Video
-from mustsee.store import Store
 
 RETRYABLE_FAULTS = ("429", "500", "503", "truncated", "dropped", "empty", "html")
 

@@ -11,8 +11,8 @@ import numpy as np
 from PIL import Image
 
 from actors.part import Part
-from mustsee import schemas
 from mustsee.errors import BadRow
+from mustsee.files import schemas
 from mustsee.records import Keyframe, Video
 
 Rows = Callable[..., list[Any]]

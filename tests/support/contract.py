@@ -14,8 +14,8 @@ import hydra
 from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import Gateway
 from actors.part import Part, RunContext
+from mustsee.files.store import Store
 from mustsee.records import Video
-from mustsee.store import Store
 from ray_jobs.cli.compose import compose_by_hydra
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from actors.hear.whisper import Whisper
 from actors.part import RunContext
+from mustsee.files.store import Store
 from mustsee.records import Video
-from mustsee.store import Store
 from ray_jobs.cli.launch import build, compose
 
 EXAMPLES = Path(__file__).parents[2] / "examples/videos"

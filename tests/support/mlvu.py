@@ -6,10 +6,10 @@ from collections import Counter
 from actors.llm.offline import Offline
 from actors.part import RunContext
 from mustsee.calls.llm import Asker
+from mustsee.files.store import Store
 from mustsee.prompts import Prompts
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.records import Video
-from mustsee.store import Store
 from mustsee.synth.insertions import Background, InsertedClip, SynthesisSettings
 
 ACTIONS = ("baking cookies", "playing harp", "pole vault", "milking cow", "tossing coin", "zumba")

@@ -9,7 +9,7 @@ from actors.calls.gateway import Gateway
 from actors.llm.openai import OpenAI
 from loopback.endpoint import Loopback
 from mustsee.calls.llm import Message, Request
-from mustsee.store import Store
+from mustsee.files.store import Store
 from tests.support.bench import at_once
 
 FORM = {

@@ -22,10 +22,10 @@ from typing import Any, ClassVar
 import av
 
 from actors.part import ChunkedPart, Each, Opened, RunContext
-from mustsee import schemas
 from mustsee.errors import BadRow, UserError
+from mustsee.files import schemas
+from mustsee.files.store import hardware
 from mustsee.records import Video
-from mustsee.store import hardware
 
 
 def calls(folder: Path) -> Counter[str]:

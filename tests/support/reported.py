@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from mustsee import schemas
+from mustsee.files import schemas
+from mustsee.files.store import Store
 from mustsee.records import Keyframe, Question, Span, Video
-from mustsee.store import Store
 from tests.support import sample_videos
 
 RECORD = {

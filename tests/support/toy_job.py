@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from actors.engine.hardware import Hardware
 from actors.part import Opened, RunContext
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.records import Question, Video
 from ray_jobs.runtime.cluster import Cluster
 from ray_jobs.runtime.run import JobSettings

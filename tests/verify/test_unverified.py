@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from actors.llm.offline import Offline
-from mustsee import schemas
 from mustsee.calls.llm import Asker, Reply, Request
+from mustsee.files import schemas
 from mustsee.prompts import Prompts
 from mustsee.records import Question, Video
 from mustsee.run.tables import Tables, question_counts

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from mustsee import schemas
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, Transient
+from mustsee.files import schemas
 from mustsee.layouts.card import CardCounts, funnel
 from mustsee.prompts import Prompts
 from mustsee.records import Point, Provenance, Question, Span, Verdict, Video

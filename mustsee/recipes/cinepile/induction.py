@@ -25,6 +25,7 @@ from pyarrow import fs
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, UserError
+from mustsee.files.store import resolve
 from mustsee.questions.drafts import fields
 from mustsee.questions.numbered import Items, complete, items
 from mustsee.recipes.cinepile.question_lists import (
@@ -44,7 +45,6 @@ from mustsee.recipes.cinepile.templates import (
     write_templates,
 )
 from mustsee.replies.forms import Form, form
-from mustsee.store import resolve
 from mustsee.vectors import Clusters, kmeans
 
 Embed = Callable[[list[str]], NDArray[np.float32]]

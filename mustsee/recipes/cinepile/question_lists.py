@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.errors import UserError
+from mustsee.files.store import resolve
+from mustsee.files.tables import TABLES, one_line_error, read_table, suffix_of
 from mustsee.questions.checks import normal
-from mustsee.store import resolve
-from mustsee.tables import TABLES, one_line_error, read_table, suffix_of
 
 _TOKEN = re.compile(r"[A-Za-z][A-Za-z.]*(?:[-'’][A-Za-z]+)*|\d+|[^\sA-Za-z\d]")
 _CAPITAL = re.compile(r"[A-Z][a-z'’.]|[A-Z]{2,}$")

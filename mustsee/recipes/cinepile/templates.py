@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from mustsee.errors import Unparsed, UserError
-from mustsee.parquet import open_parquet, write_parquet
+from mustsee.files.parquet import open_parquet, write_parquet
+from mustsee.files.store import resolve
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import fields
 from mustsee.replies.forms import Form, form, list_of, object_with, one_of, record, words
-from mustsee.store import resolve
 
 CATEGORIES = (  # CinePile, Table 1, and its temporal prompts
     "Character and Relationship Dynamics",

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mustsee.evaluate.drawing import new_figure
+from mustsee.files.store import digest
 from mustsee.records import UNSEEN, Line, Span, Video
-from mustsee.store import digest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

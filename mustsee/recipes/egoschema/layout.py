@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.files.tables import parse_json
 from mustsee.layouts.reading import Notes, QuestionFile, Questions, Row, by_id, first, rows_of
 from mustsee.layouts.row_writer import JsonItems
 from mustsee.records import Question, Video
-from mustsee.tables import parse_json
 
 PUBLIC = "subset"
 _OPTION = re.compile(r"option (\d+)")

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.files.store import resolve
+from mustsee.files.tables import TABLES, parse_json, read_table, suffix_of
 from mustsee.media.pixels import are_measured
 from mustsee.records import Line
-from mustsee.store import resolve
-from mustsee.tables import TABLES, parse_json, read_table, suffix_of
 
 # Ego4D marks the actor with a tag before the sentence: "#C C opens a drawer", "#O a man waves".
 _TAG = re.compile(r"#\s*(unsure|summary|[co])\b\s*", re.IGNORECASE)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.questions import balance
 from mustsee.records import Question
 from mustsee.run.decision import Decision

@@ -18,8 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from mustsee import schemas
 from mustsee.errors import BadRow, UserError
+from mustsee.files import schemas
+from mustsee.files.store import digest, resolve
+from mustsee.files.tables import read_table
 from mustsee.layouts.detect import read as read_questions
 from mustsee.media.shots import shots_of
 from mustsee.media.video import facts
@@ -27,10 +29,8 @@ from mustsee.recipes.mlvu.annotated import from_table, questions_of
 from mustsee.recipes.mlvu.tables import Anomaly, ego_forms, queries
 from mustsee.records import Question, Span, Video
 from mustsee.run.inputs import read_videos
-from mustsee.store import digest, resolve
 from mustsee.synth.insertions import Background, InsertedClip, SynthesisSettings, with_captions
 from mustsee.synth.plan import InsertionPlan
-from mustsee.tables import read_table
 from mustsee.text import printable
 
 LENGTHS = (180.0, 360.0, 600.0)

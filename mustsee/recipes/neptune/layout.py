@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mustsee.folders import file_name
+from mustsee.files.folders import file_name
 from mustsee.layouts.reading import (
     Notes,
     QuestionFile,

@@ -12,8 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
 from mustsee.judge import calibrate
 from mustsee.media.descriptors import clusters
 from mustsee.records import Frame, Video

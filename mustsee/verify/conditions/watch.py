@@ -16,9 +16,9 @@ from urllib.parse import quote
 
 from mustsee.calls.llm import PreparesVideo, VideoClip, VideoInput
 from mustsee.errors import BadRow
+from mustsee.files.store import Store, digest, hardware, strip_options
 from mustsee.media import clips
 from mustsee.records import Span, Video
-from mustsee.store import Store, digest, hardware, strip_options
 from mustsee.verify.conditions.seen import MIN_REST_S, Condition, FramePlan
 
 KIND = "clips"  # the store's folder of encoded clips

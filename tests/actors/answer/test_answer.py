@@ -21,9 +21,9 @@ from mustsee.calls.llm import Llm, Reply, Request, Sampling
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.evaluate.answers import answers, verdict_on_reply, with_answers
 from mustsee.evaluate.score import score
+from mustsee.files.store import Store, identity
 from mustsee.judge.judge import JudgeConfig
 from mustsee.records import WHEN, Caption, Line, Question, Span, Video
-from mustsee.store import Store, identity
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.options import order
 from mustsee.verify.conditions.seen import Condition, plan

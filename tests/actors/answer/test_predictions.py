@@ -16,8 +16,8 @@ from mustsee.errors import UserError
 from mustsee.evaluate import score_show
 from mustsee.evaluate.answers import NOT_IN_FILE, answers, count_answers
 from mustsee.evaluate.score import score
+from mustsee.files.store import identity
 from mustsee.records import Question, Video
-from mustsee.store import identity
 from tests.actors.answer.test_answer import context, question
 
 GIVEN = {"q1": "The answer is C.", "q2": "(A)", "other": "B"}

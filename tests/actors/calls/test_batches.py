@@ -22,7 +22,7 @@ from loopback.batches import BATCH_FAULTS, Batches
 from loopback.endpoint import Loopback
 from mustsee.calls.llm import Reply, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
-from mustsee.store import Store
+from mustsee.files.store import Store
 from tests.support.bench import at_once
 from tests.support.openai_llm import FORM, asked, config
 

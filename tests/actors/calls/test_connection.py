@@ -22,7 +22,7 @@ from mustsee.errors import (
     hide_secrets,
     secrets_in,
 )
-from mustsee.fetch import MAX_REPLY_BYTES
+from mustsee.files.fetch import MAX_REPLY_BYTES
 from mustsee.run.record import RunAbort
 from tests.support.bare_server import BareServer, serving
 from tests.support.openai_llm import asked

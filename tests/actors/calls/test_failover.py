@@ -14,7 +14,7 @@ from actors.llm.openai import OpenAI
 from loopback.endpoint import Loopback, RefusedRequest
 from mustsee.calls.llm import ProvenanceRecorder, Reply, Sampling
 from mustsee.errors import BudgetSpent, MustseeError, UserError
-from mustsee.store import Store
+from mustsee.files.store import Store
 from tests.support.openai_llm import asked
 
 PRICES = {"first": [1.0, 2.0], "second": [100.0, 200.0]}

@@ -21,8 +21,8 @@ from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Llm, Message, Reply, Request
 from mustsee.calls.usage import CallOutcome
 from mustsee.errors import BadRow, BudgetSpent, Transient
+from mustsee.files.store import Store
 from mustsee.run.record import StageCounts, WorkTimes
-from mustsee.store import Store
 
 
 @dataclass

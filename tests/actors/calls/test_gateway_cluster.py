@@ -23,7 +23,7 @@ from mustsee.calls.call_log import FOLDER
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Request
 from mustsee.errors import MustseeError
-from mustsee.store import Store
+from mustsee.files.store import Store
 from ray_jobs.runtime.cluster import connect_ray
 from tests.support.killing import MARK, kill, mark, named, until
 

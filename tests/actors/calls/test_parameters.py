@@ -18,7 +18,7 @@ from loopback.endpoint import Loopback, RefusedRequest
 from loopback.refusals import FAMILIES, refuse_in_words_of
 from mustsee.calls.llm import ProvenanceRecorder, Request, Sampling
 from mustsee.errors import BadRow, Transient, UserError
-from mustsee.store import Store
+from mustsee.files.store import Store
 from tests.support.openai_llm import FORM, asked, config, connect, once
 
 pytestmark = pytest.mark.usefixtures("key")

@@ -31,7 +31,7 @@ from actors.engine.session import Session
 from mustsee.calls.llm import Message, Reply, Request
 from mustsee.calls.quota import Quota
 from mustsee.errors import DiskFull, MustseeError
-from mustsee.store import Store
+from mustsee.files.store import Store
 from tests.support.disks import fill_disk, small_disk
 
 

@@ -18,7 +18,7 @@ from loopback.endpoint import Faults, Loopback
 from mustsee.calls.limits import Limits
 from mustsee.calls.usage import CallOutcome
 from mustsee.errors import BadRow, Transient
-from mustsee.store import Store
+from mustsee.files.store import Store
 from tests.support.openai_llm import asked
 
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}

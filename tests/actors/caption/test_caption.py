@@ -23,9 +23,9 @@ from actors.llm.openai import OpenAI
 from actors.part import Part, RunContext
 from loopback.endpoint import Loopback, RefusedRequest
 from mustsee.errors import BadRow, UserError
+from mustsee.files.store import Store, digest, identity
 from mustsee.prompts import Prompts
 from mustsee.records import Caption
-from mustsee.store import Store, digest, identity
 from tests.support.captioners import ROWS, Rows, check_captioner, jpeg, video
 from tests.support.contract import sent, worker
 from tests.support.tiny_llava import llava, paligemma_with_processor

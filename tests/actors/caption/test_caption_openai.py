@@ -20,9 +20,9 @@ from loopback.endpoint import Faults, Loopback, RefusedRequest
 from loopback.replies import videos
 from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow
+from mustsee.files.store import digest
 from mustsee.media.frames import encode
 from mustsee.records import Keyframe, Span, Video
-from mustsee.store import digest
 from tests.support.bench import RETRYABLE_FAULTS, Bench, video
 from tests.support.coloured import coloured, seconds_in
 from tests.support.sample_videos import scene, write

@@ -13,15 +13,15 @@ from actors.embed.jax import Embed
 from actors.embed.siglip import FrameEmbed
 from actors.part import Part
 from loopback.endpoint import Loopback
-from mustsee import schemas
 from mustsee.errors import BadRow, UserError
+from mustsee.files import schemas
+from mustsee.files.store import Store
 from mustsee.media.frames import encode as frame_bytes
 from mustsee.media.video import frames_at
 from mustsee.nn import weights
 from mustsee.nn.bert import BATCHES, LENGTHS, Encoder, _forward
 from mustsee.nn.efficientnet import load_encoder
 from mustsee.records import Caption, Keyframe, Line, Video
-from mustsee.store import Store
 from tests.nn.test_siglip import jpeg, siglip
 from tests.support import tiny_models
 from tests.support.contract import sent, worker

@@ -14,10 +14,10 @@ from actors.calls.coordinator_actor import call_coordinator, start_coordinator
 from actors.engine.hardware import Hardware
 from actors.engine.session import Session
 from actors.engine.stage import Stage
-from mustsee import schemas
+from mustsee.files import schemas
+from mustsee.files.store import Store
 from mustsee.records import Video
 from mustsee.run.record import Snapshot
-from mustsee.store import Store
 from ray_jobs.runtime.cluster import connect_ray, cores
 from tests.support.parts import InPieces, calls
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from actors.engine.chunks import ChunkRunner
 from actors.engine.hardware import Hardware
-from mustsee.store import Store
+from mustsee.files.store import Store
 from tests.support.parts import ChunkResult
 
 

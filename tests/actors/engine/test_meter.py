@@ -18,10 +18,10 @@ from actors.engine.local import LocalSession
 from actors.engine.meter import Meter
 from actors.engine.stage import Stage, StageWorker
 from actors.part import Opened, RunContext
-from mustsee import schemas
+from mustsee.files import schemas
+from mustsee.files.store import Store
 from mustsee.records import Video
 from mustsee.run.record import StageCounts, WorkTimes
-from mustsee.store import Store
 
 
 class Clocks:

@@ -13,10 +13,10 @@ from actors.calls.coordinator_actor import start_coordinator
 from actors.engine.hardware import Hardware
 from actors.engine.session import Session
 from actors.engine.stage import Stage
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
+from mustsee.files.store import Store
 from mustsee.records import Video
-from mustsee.store import Store
 from ray_jobs.runtime.cluster import connect_ray
 from tests.support.parts import Closed, Crowd, Meet, MeetAlike, Upper, calls
 

@@ -6,7 +6,7 @@ import pytest
 
 from actors.engine.session import Session
 from actors.engine.stage import Stage, StageWorker
-from mustsee.store import Store
+from mustsee.files.store import Store
 from tests.support.parts import Upper
 
 

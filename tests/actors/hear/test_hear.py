@@ -20,12 +20,12 @@ from actors.hear.whisper import Whisper
 from actors.hear.whisperx import WhisperX, _words
 from actors.part import Opened, Part, RunContext
 from loopback.endpoint import Loopback
-from mustsee import schemas
 from mustsee.errors import BadRow, UserError
+from mustsee.files import schemas
+from mustsee.files.store import Store, identity
 from mustsee.media.sound import audio_chunks
 from mustsee.media.speech import SAMPLE_RATE, speech_windows
 from mustsee.records import Line, Video
-from mustsee.store import Store, identity
 from tests.support import tiny_models
 from tests.support.contract import worker
 from tests.support.hearing import (

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from actors.hear.replay import RecordedTranscripts, write_transcripts
-from mustsee import schemas
 from mustsee.errors import BadRow, UserError
+from mustsee.files import schemas
+from mustsee.files.store import identity
 from mustsee.media.files import content_digest
 from mustsee.records import Line, Video, Word
-from mustsee.store import identity
 from ray_jobs.cli.launch import build, compose
 from tests.support.hearing import EXAMPLES, INTERVIEW, run_context
 

@@ -17,7 +17,7 @@ from loopback.endpoint import Loopback, RefusedRequest
 from loopback.replies import THOUGHT
 from mustsee.calls.llm import Message, Request, Sampling
 from mustsee.errors import BadRow, MustseeError, UserError
-from mustsee.store import digest
+from mustsee.files.store import digest
 from tests.support.openai_llm import FORM, asked, config, connect, once
 
 pytestmark = pytest.mark.usefixtures("key")

@@ -19,11 +19,11 @@ from actors.part import RunContext
 from actors.stages.ask import Ask
 from actors.stages.vet import Vet
 from mustsee.errors import UserError
+from mustsee.files.store import Store, digest
 from mustsee.prompts import ROOT
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.records import Video
-from mustsee.store import Store, digest
 from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.sight import Sight
 from tests.support.neptune_video import sample_video

@@ -12,8 +12,9 @@ import pytest
 from actors.part import RunContext
 from actors.stages.look import Faces, Look
 from actors.stages.probe import Probe
-from mustsee import schemas
 from mustsee.errors import BadRow
+from mustsee.files import schemas
+from mustsee.files.store import Store
 from mustsee.media.frames import TimedFrame, crop_jpeg, decode
 from mustsee.media.keyframes import KeyframePicker, KeyframeRules
 from mustsee.media.onscreen import TextRules
@@ -21,7 +22,6 @@ from mustsee.media.shots import ShotRules
 from mustsee.media.video import open_video
 from mustsee.recipes.neptune.video_filters import Static, TalkingHead
 from mustsee.records import Line, Video
-from mustsee.store import Store
 from tests.support.material import ROOT, material
 from tests.support.sample_videos import B_FRAMES, FPS, cuts, damaged, scene, write
 
@@ -295,7 +295,7 @@ def test_there_are_real_clips() -> None:
 
 
 def test_what_decides_the_result_is_part_of_the_key() -> None:
-    from mustsee.store import digest
+    from mustsee.files.store import digest
 
     plain = digest(Look())
     assert digest(Look(threads=8)) == plain

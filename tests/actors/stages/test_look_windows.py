@@ -12,11 +12,11 @@ import pytest
 
 from actors.part import RunContext
 from actors.stages.look import Look, Objects
-from mustsee import schemas
+from mustsee.files import schemas
+from mustsee.files.store import Store, identity
 from mustsee.media.objects import AgreeingDetectors, Detection, ObjectRules
 from mustsee.media.onscreen import TextRules
 from mustsee.records import Video
-from mustsee.store import Store, identity
 from tests.support.parts import backwards
 from tests.support.sample_videos import B_FRAMES, FPS, cuts, damaged, scene, write
 

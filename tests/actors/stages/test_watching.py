@@ -23,11 +23,11 @@ from loopback.replies import videos
 from mustsee.calls.llm import Message, Request, VideoClip, VideoInput
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import answers
+from mustsee.files.store import Store, digest, identity
 from mustsee.media.clips import copy_span
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Line, Question, Span, Video
-from mustsee.store import Store, digest, identity
 from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.conditions.watch import KIND, VideoPreparer
 from mustsee.verify.look_replies import OPEN, RIGHT, WRONG, OptionVerdict, say

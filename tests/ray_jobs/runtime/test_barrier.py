@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from actors.engine.hardware import Hardware
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.records import Video
 from mustsee.run.decision import Decision
 from mustsee.run.record import StageCounts

@@ -11,10 +11,10 @@ import pytest
 from actors.calls.coordinator import Coordinator
 from actors.engine.local import LocalSession
 from actors.engine.stage import Stage, WorkerChain
-from mustsee import schemas
 from mustsee.errors import MustseeError
+from mustsee.files import schemas
+from mustsee.files.store import Store
 from mustsee.records import Video
-from mustsee.store import Store
 from ray_jobs.runtime import lookups as module
 from ray_jobs.runtime.lookups import LookedUpBlock, Lookups, longest_first, look_up_rows, spread
 from tests.support.parts import Upper, calls

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.parquet import digests_of, write_parquet
+from mustsee.files import schemas
+from mustsee.files.parquet import digests_of, write_parquet
 from mustsee.records import Provenance, Question, Verdict
 from mustsee.run.compare_runs import RunsComparison
 from ray_jobs.runtime.made_runs import read_runs

@@ -30,12 +30,12 @@ from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
 from mustsee.facts.recipe import ask_facts
 from mustsee.facts.settings import FactSettings
+from mustsee.files.store import Store
 from mustsee.media.frames import encode
 from mustsee.prompts import Prompts
 from mustsee.recipes.neptune.ask import neptune
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Question, Span, Video
-from mustsee.store import Store
 from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.conditions.video_frames import CountedFrames, VideoFrames
 from mustsee.verify.look_replies import CANNOT, Choice, look_form

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.recipes.egoschema import clips
 from mustsee.records import Line, Question, Video
 from mustsee.run.outputs import ScratchFile, write_rows

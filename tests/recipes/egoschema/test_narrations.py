@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
 from mustsee.recipes.egoschema import narrations
 from mustsee.recipes.egoschema.narrations import NarrationColumns
 from mustsee.records import Caption, Line, Video

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.recipes.egoschema.narrations import NarrationColumns
 from mustsee.records import Caption, Video
 from ray_jobs.egoschema import NarrationSource

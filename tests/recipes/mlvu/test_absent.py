@@ -13,11 +13,11 @@ from actors.llm.openai import OpenAI
 from actors.stages.absent import Absent, check_absence
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import Unparsed
+from mustsee.files.store import identity
 from mustsee.prompts import Prompts
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu.absent import AbsenceLook, search_background, sightings
 from mustsee.records import Caption
-from mustsee.store import identity
 from mustsee.synth.absence import Absence, mentions_label
 from mustsee.synth.insertions import Background, InsertedClip, plan_of, with_captions
 from tests.support.mlvu import making

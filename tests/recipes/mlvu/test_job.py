@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.media.video import facts
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu import layout

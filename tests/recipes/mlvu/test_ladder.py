@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.stages.synthesise import Synthesise
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu import tasks
 from mustsee.recipes.mlvu.tasks import AnnotatedForms, Ladder, Synthetic

@@ -10,8 +10,8 @@ import pytest
 
 from actors.stages.absent import Absent, check_absence
 from actors.stages.synthesise import Synthesise
-from mustsee import schemas
 from mustsee.errors import BadRow
+from mustsee.files import schemas
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu import layout
 from mustsee.recipes.mlvu.tasks import probe_videos
@@ -150,6 +150,6 @@ def with_itself(row, place):
         plan.insertions[0].probe, uri=place.uri, start=plan.start + 20, end=plan.start + 26
     )
     plan = replace(plan, insertions=(replace(plan.insertions[0], probe=probe),))
-    from mustsee import schemas
+    from mustsee.files import schemas
 
     return replace(row, plan=json.dumps(schemas.dump(plan)))

@@ -11,11 +11,11 @@ from actors.part import RunContext
 from actors.stages.people import People
 from mustsee.calls.llm import Reply, Request
 from mustsee.errors import Unparsed, UserError
+from mustsee.files.schemas import table
+from mustsee.files.store import Store
 from mustsee.layouts import card
 from mustsee.recipes.neptune.diversity import Diversity, impression
 from mustsee.records import Keyframe, Video
-from mustsee.schemas import table
-from mustsee.store import Store
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose
 from tests.layouts.test_exports import made

@@ -18,10 +18,10 @@ from actors.stages.vet import Vet
 from loopback.endpoint import Loopback
 from loopback.replies import recorded_replies
 from loopback.schemas import Schemas
+from mustsee.files.store import Store
 from mustsee.recipes.neptune.ask import neptune
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Video
-from mustsee.store import Store
 from mustsee.verify.giveaways import Giveaways
 from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.repair import RepairRule

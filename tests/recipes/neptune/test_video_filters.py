@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
 from mustsee.media.descriptors import SIZE, clusters, describe, motion
 from mustsee.media.frames import Thumbnail
 from mustsee.recipes.neptune.video_filters import (

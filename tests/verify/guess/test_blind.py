@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee import schemas
 from mustsee.calls.llm import Asker, Request
 from mustsee.errors import Unparsed, UserError
+from mustsee.files import schemas
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Verdict, Video
 from mustsee.run.tables import Tables

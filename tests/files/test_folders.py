@@ -15,13 +15,13 @@ from pyarrow import fs
 
 from actors.hear.subtitles import SubtitleTranscript
 from loopback import s3
-from mustsee import folders
-from mustsee.folders import names_starting
+from mustsee.files import folders
+from mustsee.files.folders import names_starting
+from mustsee.files.store import address_of, in_folder
 from mustsee.layouts import video_files
 from mustsee.media.files import open_container
 from mustsee.records import Video
 from mustsee.run.inputs import read_videos
-from mustsee.store import address_of, in_folder
 
 LOCAL = fs.LocalFileSystem()
 

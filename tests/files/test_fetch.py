@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.fetch import TooLarge, Unpacker, fetch, redirect_target
+from mustsee.files.fetch import TooLarge, Unpacker, fetch, redirect_target
 from mustsee.judge.client import JudgeClient
 from mustsee.judge.judge import JudgeItem
 from mustsee.layouts.open_scoring import compare_reply

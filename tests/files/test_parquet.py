@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import mustsee
-from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.files import schemas
+from mustsee.files.parquet import RECORD, check_digests
+from mustsee.files.tables import read_table
 from mustsee.layouts.reading import rows_of
-from mustsee.parquet import RECORD, check_digests
 from mustsee.raters import write_back
 from mustsee.records import Line, Question, Span, Video
 from mustsee.run.outputs import ScratchFile, publish, write_rows
-from mustsee.tables import read_table
 from ray_jobs.cli.launch import build, compose
 
 FLIPS = 150

@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyarrow import fs
 
 from mustsee.errors import UserError
-from mustsee.parquet import check_digests, open_parquet
-from mustsee.store import address_of, refuse_special, resolve
+from mustsee.files.parquet import check_digests, open_parquet
+from mustsee.files.store import address_of, refuse_special, resolve
 
 BATCH_ROWS = 4096  # rows of a Parquet file that are in memory as plain values
 TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import UserError, need
+from mustsee.files.parquet import read_parquet
 from mustsee.layouts.detect import read
-from mustsee.parquet import read_parquet
 from mustsee.records import Question, Video
 
 if TYPE_CHECKING:

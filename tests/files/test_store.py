@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from loopback import s3
 from mustsee import errors
 from mustsee.errors import MustseeError, UserError
-from mustsee.records import Keyframe, Line, Problem, Video
-from mustsee.schemas import table
-from mustsee.store import (
+from mustsee.files.schemas import table
+from mustsee.files.store import (
     DAMAGED,
     HEADER_BYTES,
     MAX_DAMAGED,
@@ -31,6 +30,7 @@ from mustsee.store import (
     identity,
     resolve,
 )
+from mustsee.records import Keyframe, Line, Problem, Video
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ def test_a_kill_between_writes_leaves_whole_values_only(tmp_path: Path) -> None:
     """A process that overwrites one key is killed; the store then holds one whole value."""
     code = (
         "import sys\n"
-        "from mustsee.store import Store\n"
+        "from mustsee.files.store import Store\n"
         "store = Store(sys.argv[1])\n"
         "print('go', flush=True)\n"
         "while True:\n"

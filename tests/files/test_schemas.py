@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee import schemas
+from mustsee.files import schemas
 from mustsee.records import Question, Span, Verdict, Video
 
 text = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)

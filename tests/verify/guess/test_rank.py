@@ -3,40 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import BadRow
-from mustsee.prompts import Prompts
 from mustsee.text import LETTERS
 from mustsee.verify.guess.ask import rank
-
-
-class Guesser:
-    """Answers with a function of the request's variables."""
-
-    identity = "guesser"
-
-    def __init__(self, answer: Callable[[Any], str]) -> None:
-        self.answer, self.requests = answer, list[Request]()
-
-    async def complete(self, request: Request) -> Reply:
-        self.requests.append(request)
-        return Reply(text=self.answer(request.variables), model="guesser")
-
-
-def asker(answer: Callable[[Any], str]) -> Asker:
-    return Asker(llm=Guesser(answer), prompts=Prompts(), tries=1)
-
-
-def requests(of: Asker) -> list[Request]:
-    assert isinstance(of.llm, Guesser)
-    return of.llm.requests
+from tests.support.guesser import asker, requests
 
 
 def by_preference(wanted: dict[str, list[str]], options: list[str], question: str) -> str:

@@ -17,10 +17,8 @@ import pytest
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, Transient, UserError
-from mustsee.facts.best import ORDERS
 from mustsee.facts.claims import CLAIM_LISTS, LOOSE_CLAIMS, list_claims
 from mustsee.facts.deep import (
-    SPARE,
     Roles,
     ask_deep,
     limit_texts,
@@ -568,58 +566,6 @@ def test_an_answer_that_cannot_be_read_leaves_its_question_out() -> None:
     assert questions[0].drop == "exam: an answer or a grade could not be read"
     assert questions[1].drop is None
     assert counts["answers without the video"] == 1
-
-
-def ask_one_of_two(best: Reply, more: Mapping[str, Reply] | None = None) -> Any:
-    """Return the questions, the counts and the model of a run that wants one and has two."""
-    assert SETTINGS.deep is not None
-    points = PointRules(spare=2.0)
-    deep = replace(SETTINGS.deep, questions=1, least_questions=1, points=points)
-    story = Story()
-
-    def of_goal(request: Request) -> str:
-        return story.questions(request).replace("cause", "goal")
-
-    replies = {**story.model().replies, "facts/questions": of_goal, "facts/best": best}
-    model = Model({**replies, **(more or {})})
-    questions, counts = run_story(story, replace(SETTINGS, mix={"goal": 1}, deep=deep), model)
-    return questions, counts, model
-
-
-@pytest.mark.parametrize("first", [1, 2])
-def test_as_many_open_questions_are_asked_as_are_wanted(first: int) -> None:
-    """Both are of the one skill that is wanted once; the one that an editor would publish second is
-    left out as one too many.
-    """
-
-    def best(request: Request) -> str:
-        assert request.variables["number"] == 1
-        return f"BEST 1: {first}, {3 - first}"
-
-    questions, counts, model = ask_one_of_two(best)
-    (request,) = model.of("facts/best")
-    asked = [question.question for question in request.variables["asked"]]
-    assert [q.question for q in questions if q.drop is None] == [asked[first - 1]]
-    assert [q.question for q in questions if q.drop == SPARE] == [asked[2 - first]]
-    wanted = model.of("facts/questions")[0].variables["wanted"]
-    assert [(skill.name, skill.count) for skill in wanted] == [("goal", 2)]
-    assert not [name for name, n in counts.items() if "missing" in name and n]
-
-
-@pytest.mark.parametrize("reply", ["BEST 1: 1", "ORDER 1: 1, 1", "ORDER 1: 2, 3", "the first"])
-def test_an_order_that_nobody_can_read_leaves_those_with_most_weight(reply: str) -> None:
-    """It is counted, and nothing is lost."""
-    questions, counts, _ = ask_one_of_two(lambda request: reply)
-    kept = {q.question: sum(p.weight for p in q.points) for q in questions}
-    (asked,) = [q.question for q in questions if q.drop is None]
-    assert kept[asked] == max(kept.values())
-    assert counts[ORDERS] == 1
-
-
-def test_nobody_is_asked_for_an_order_where_all_are_wanted() -> None:
-    model = Story().model()
-    run_story(Story(), model=model)
-    assert not model.of("facts/best")
 
 
 def test_claims_that_others_have_and_few_claims_give_fewer_questions() -> None:

@@ -10,7 +10,9 @@ import pytest
 from mustsee.calls.llm import Request
 from mustsee.errors import BadRow, Unparsed
 from mustsee.facts.edit import (
+    FAULTS,
     MENDED,
+    NO_FAULT,
     QUESTION_LISTS,
     REJECTED,
     REPEATED,
@@ -76,6 +78,15 @@ def test_the_editor_looks_at_the_whole_video_and_knows_the_statements() -> None:
     assert len(read.messages[-1].images) == 64
     assert read.variables["claims"] == model.of("facts/questions")[0].variables["claims"]
     assert len(model.of("facts/questions")) == 1, "nothing was sent back"
+
+
+def test_every_fault_is_explained_to_the_editor() -> None:
+    model = edited()
+    run_story(Story(), model=model)
+    text = model.of("facts/edit")[0].messages[-1].text
+    assert [line[2:].split(":")[0] for line in text.splitlines() if line.startswith("- ")][
+        : len(FAULTS) + 1
+    ] == [*FAULTS, NO_FAULT]
 
 
 def test_what_the_editor_still_rejects_is_not_asked_and_says_why() -> None:

@@ -51,6 +51,7 @@ FACT_KINDS = ("event", "place", "object", "event", "place", "person", "event", "
               "state")  # fmt: skip
 LISTED_SHARE = 0.85
 POINTS, CLAIM_POINTS = 6, 3
+PARTS = 3  # of a claim that is taken apart
 SENT_BACK = 5  # open questions of which an editor mends one; the recorded one sent back 4 of 22
 # Shares of the questions that a model writes which are guessed without the video, and which cannot
 # be told from it: strong readers of two runs guessed 69 of 134, and could not tell 4 of 67.
@@ -178,6 +179,8 @@ class _Filler:
             return given["altered"] * self.size("claim")
         if name == "best":
             return 1
+        if name == "part":
+            return PARTS * len(given["statements"])
         if name in ("mended", "point") and "drafts" in given:
             sent_back = sum(self.fault(n) != "none" for n in range(len(given["drafts"])))
             return sent_back * (POINTS if name == "point" else 1)
@@ -195,7 +198,7 @@ class _Filler:
         """Number of rows that belong to one number."""
         if self.listed == "point" and ("wanted" in self.variables or self.mends):
             return POINTS
-        return self.variables["altered"] if self.listed == "altered" else 1
+        return {"altered": self.variables.get("altered", 1), "part": PARTS}.get(self.listed, 1)
 
     @property
     def mends(self) -> bool:

@@ -41,9 +41,18 @@ class ClaimRules:
     """Claims that one look judges, at most."""
     spoken_margin: float = 2.0
     """Seconds around their moments of which lines are shown."""
+    parts: Condition | None = field(
+        default_factory=lambda: Condition(condition="evidence", fps=2.0, least=2, most=96)
+    )
+    """Frames of where claims that hold are shown, for the verifier, who checks them part by
+    part; null: nobody does."""
+    parts_together: int = 8
+    """Claims that such a look judges, at most."""
 
     def __post_init__(self) -> None:
-        for name in ("part_seconds", "facts", "claims", "of_video", "altered", "together"):
+        for name in (
+            "part_seconds", "facts", "claims", "of_video", "altered", "together", "parts_together",
+        ):  # fmt: skip
             if getattr(self, name) < 1:
                 raise UserError(
                     f"ask.settings.deep.claims.{name}={getattr(self, name)!r}: at least 1"
@@ -58,7 +67,7 @@ class ClaimRules:
 class PointRules:
     """How open questions are written and examined."""
 
-    spare: float = 1.5
+    spare: float = 1.75
     """Times as many as are wanted are written. Those that the exams leave too few points go; of
     more than are wanted the verifier says which are the best."""
     least: int = 3
@@ -66,7 +75,7 @@ class PointRules:
     left: int = 2
     """Points that the exams must leave of a question, at least, and with them half of the weight;
     never more than `least`."""
-    most: int = 8
+    most: int = 6
     """Points of a question, at most."""
     seconds: float = 30
     """Seconds of video, in sum, that the points left must span; in a video of less than four

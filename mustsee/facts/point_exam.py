@@ -315,7 +315,7 @@ def settle_points(
         points=points,
         contradictions=contradictions(wrong, grades, rules.contradictions),
         evidence=evidence or question.evidence,
-        answer=full_answer(draft, told, states, grades.written) or question.answer,
+        answer=full_answer(draft, told, states, grades.written, doubted) or question.answer,
         depth=len({name for statement in left for name in statement.facts}) or None,
         metrics={**question.metrics, **metrics},
         drop=_drop_reason(states, draft.weights, evidence, video, rules, fault),
@@ -323,13 +323,21 @@ def settle_points(
 
 
 def full_answer(
-    draft: OpenDraft, told: Sequence[Statement], states: Sequence[str], written: PointsGrade
+    draft: OpenDraft,
+    told: Sequence[Statement],
+    states: Sequence[str],
+    written: PointsGrade,
+    doubted: Collection[tuple[str, ...]] = (),
 ) -> str:
-    """Return the writer's answer, if it states all points that count and says nothing that is
-    known to be wrong, or else the points that the viewer told, one after the other.
+    """Return the writer's answer, if it states all points that count, none that a viewer
+    contradicts (`doubted`), and nothing that is known to be wrong; or else the points that the
+    viewer told, one after the other.
     """
-    counted = [v for v, state in zip(written.verdicts, states, strict=True) if state == COUNTED]
-    is_sound = all(v == 1 for v in counted) and -1 not in written.verdicts
+    wanted = [
+        0 if one.facts in doubted else 1 if state == COUNTED else verdict
+        for one, state, verdict in zip(draft.statements, states, written.verdicts, strict=True)
+    ]
+    is_sound = tuple(wanted) == tuple(written.verdicts) and -1 not in written.verdicts
     if draft.answer and is_sound and not any(written.asserted):
         return draft.answer
     return " ".join(statement.text for statement in told)

@@ -4,8 +4,9 @@
 
 The versions of some claims are shown in one list, shuffled and unmarked, beside the frames and
 lines of all their moments. Two looks with other orders and other frames judge each statement; where
-they differ a third decides. A claim stays if it holds and none of its altered versions does. What
-is only plausible cannot be told, and falls.
+they differ a third decides. A claim stays if it holds, none of its altered versions does, and a
+closer look finds each of its parts (`mustsee.facts.parts`), which decides, too, where one look
+finds it, one does not, and one cannot tell. What is only plausible cannot be told, and falls.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.facts.claims import claim_spans
 from mustsee.facts.deep_settings import ClaimRules
+from mustsee.facts.parts import check_parts
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.questions.drafts import exact_spans
@@ -38,6 +40,7 @@ CLAIM_CONTROLS = "controls of claims without the video"  # `what` of the request
 HELD = "claims that hold"
 NOT_HELD = "claims that do not hold, or cannot be told"
 PLAUSIBLE = "claims that hold and are told by plausibility"
+NO_TWO_AGREE = "no two looks agree whether it holds"  # until its parts are looked at
 WHOLE_KINDS = ("never",)  # kinds of claims for which the whole video is shown
 CONTROL_QUESTION = "Which of these statements about the video is true?"
 CONTROL_TOGETHER = 20  # claims of one request without the video
@@ -89,6 +92,9 @@ async def weigh_claims(
         with suppress(BadRow):  # What the third round could not read stays open.
             rounds.append(await weigh_round(3, third))
     judged = {c.claim_id: judge_claim(c, rounds) for group in groups for c in group}
+    found = [c for c in judged.values() if c.drop in (None, NO_TWO_AGREE)]
+    apart = [claim for claim in found if claim.kind not in WHOLE_KINDS]
+    judged |= await check_parts(video, apart, verifier, frames, rules, tally, seed=seed)
     held = [claim for claim in judged.values() if claim.drop is None]
     tally.add(HELD, len(held))
     tally.add(NOT_HELD, len(judged) - len(held))
@@ -202,13 +208,14 @@ def is_disputed(claim: Claim, rounds: Sequence[Mapping[str, Weight]]) -> bool:
 
 
 def settle(text: str, rounds: Sequence[Mapping[str, Weight]]) -> Weight:
-    """Return what two of the looks agree on about a statement; else it cannot be told."""
+    """Return what two of the looks agree on about a statement; else that it cannot be told, and
+    where a look found it.
+    """
     weights = [found[text] for found in rounds if text in found]
     verdict, times = Counter(w.holds for w in weights).most_common(1)[0] if weights else (None, 0)
-    if times < 2:
-        return Weight(None)
-    spans = [span for w in weights if w.holds == verdict for span in w.shown]
-    return Weight(verdict, merge_spans(spans, Span(0.0, float("inf"))))
+    agreed = [w for w in weights if times < 2 or w.holds == verdict]
+    spans = [span for w in agreed for span in w.shown]
+    return Weight(verdict if times > 1 else None, merge_spans(spans, Span(0.0, float("inf"))))
 
 
 def judge_claim(claim: Claim, rounds: Sequence[Mapping[str, Weight]]) -> Claim:
@@ -218,10 +225,12 @@ def judge_claim(claim: Claim, rounds: Sequence[Mapping[str, Weight]]) -> Claim:
     own = settle(claim.text, rounds)
     altered = tuple(replace(a, holds=settle(a.text, rounds).holds) for a in claim.altered)
     drop = None
-    if not own.holds:
-        drop = "it does not hold" if own.holds is False else "looks cannot tell whether it holds"
+    if own.holds is False:
+        drop = "it does not hold"
     elif also := next((a for a in altered if a.holds), None):
         drop = f"an altered version ({also.change}) holds, too"
+    elif own.holds is None:
+        drop = NO_TWO_AGREE if own.shown else "looks cannot tell whether it holds"
     return replace(claim, altered=altered, shown=own.shown, drop=drop)
 
 

@@ -80,7 +80,8 @@ class Model:
 
     async def complete(self, request: Request) -> Reply:
         self.requests.append(request)
-        return Reply(text=self.replies[request.prompt](request), model="model")
+        replies = {"facts/parts": parts_reply(), **self.replies}
+        return Reply(text=replies[request.prompt](request), model="model")
 
     def asker(self) -> Asker:
         return Asker(llm=self, prompts=Prompts(), tries=1)
@@ -140,6 +141,23 @@ def weigh_reply(
     return reply
 
 
+def parts_reply(noise: float = 0.0) -> Callable[[Request], str]:
+    """A verifier who finds all parts, but one of four of a share of the claims."""
+
+    def reply(request: Request) -> str:
+        rng = random.Random(f"{request.seed}/{request.variables['statements'][0]}/parts")
+        lines: list[str] = []
+        for n, text in enumerate(request.variables["statements"], 1):
+            verdicts = ["SHOWN"] * 4
+            if rng.random() < noise:
+                verdicts[rng.randrange(4)] = rng.choice(("WRONG", "NOT SHOWN"))
+            parts = zip((text, "boat", "harbour", "night"), verdicts, strict=True)
+            lines += [f"PART {n}: {part} | {verdict} | 3.0: so" for part, verdict in parts]
+        return "\n".join(lines)
+
+    return reply
+
+
 def rank_reply(request: Request) -> str:
     """A guesser who takes the option that the alphabet puts first."""
     lines: list[str] = []
@@ -171,7 +189,9 @@ def test_planted_wrong_claims_are_found_and_right_ones_kept_by_a_noisy_verifier(
     ones are lost.
     """
     claims = [claim(n, pair(n), wrong=n % 3 == 0) for n in range(600)]
-    model = Model({"facts/weigh": weigh_reply(0.1), "facts/rank": rank_reply})
+    model = Model(
+        {"facts/weigh": weigh_reply(0.1), "facts/parts": parts_reply(0.1), "facts/rank": rank_reply}
+    )
     done, counts = weigh(claims, model)
     wrong = [c for c in done if "wrongly" in c.text]
     right = [c for c in done if "rightly" in c.text]
@@ -204,7 +224,10 @@ def test_wrong_claims_of_the_drawn_story_are_found(change: str) -> None:
     def is_right(text: str) -> bool:
         return text.rpartition(" (")[0] in right
 
-    model = Model({"facts/weigh": weigh_reply(0.1, is_right=is_right), "facts/rank": rank_reply})
+    model = Model(
+        {"facts/weigh": weigh_reply(0.1, is_right=is_right), "facts/parts": parts_reply(0.1),
+         "facts/rank": rank_reply}
+    )  # fmt: skip
     done, _ = weigh(claims, model)
     planted = [c for c in done if not is_right(c.text)]
     others = [c for c in done if is_right(c.text)]
@@ -422,7 +445,8 @@ def edit_reply(*remarks: str) -> Reply:
 SETTINGS = FactSettings(
     forms={}, mix={"cause": 1, "goal": 1},
     deep=DeepRules(
-        questions=2, least_questions=2, points=PointRules(spare=1.0, of_claim=2, least=4, left=3)
+        questions=2, least_questions=2,
+        points=PointRules(spare=1.0, of_claim=2, least=4, left=3, most=8),
     ),
 )  # fmt: skip
 COMPOSED = Question(
@@ -513,6 +537,32 @@ def test_a_point_that_a_viewer_contradicts_counts_in_no_question() -> None:
     questions, _ = run_story(story, model=Model(replies))
     states = [p.state for q in questions for p in q.points if " 3 " in p.text]
     assert states == [UNREACHED, UNREACHED]
+
+
+def test_an_answer_with_a_point_that_a_viewer_contradicts_is_not_published() -> None:
+    """The writer's answer states all points that count, and a contradicted one, too."""
+    story = Story()
+    written = f"In my words {' '.join(f'<{n}>' for n in range(1, 7))}"
+
+    def answered(request: Request) -> str:
+        return f"{story.questions(request)}\nANSWER 1: {written}"
+
+    def grade(request: Request) -> str:
+        lines = story.grade(request).splitlines()
+        answers = dict(zip("ABCD", request.variables["answers"], strict=False))
+        own = next((x for x, text in answers.items() if text == written), "NONE")
+        seeing = [x for x, text in answers.items() if "<3>" in text and x != own]
+        for n, text in enumerate(request.variables["points"]):
+            if " 3 " in text:
+                lines[n] = f"POINT {n + 1}: {own} | {', '.join(seeing) or 'NONE'} | It is not so."
+        return "\n".join(lines)
+
+    replies = {**story.model().replies, "facts/questions": answered, "facts/grade_answers": grade}
+    first, _ = run_story(story, model=Model(replies))[0]
+    assert [p.state for p in first.points if " 3 " in p.text] == [UNREACHED]
+    assert "<3>" not in first.answer
+    assert "The thing 3" not in first.answer
+    assert "The thing 2" in first.answer
 
 
 def test_a_question_that_takes_for_granted_what_is_not_so_is_not_asked() -> None:

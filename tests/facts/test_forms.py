@@ -20,6 +20,7 @@ ALLOWED = {  # file, word -> what else it names there
     ("mustsee/facts/claims.py", "order"): "how an altered version of a claim differs",
     ("mustsee/facts/cases.py", "state"): "a kind of facts",
     ("mustsee/facts/fact_looks.py", "state"): "a kind of facts",
+    ("mustsee/facts/parts.py", "part"): "a row of a reply",
     ("mustsee/facts/points.py", "state"): "a kind of facts",
     ("mustsee/facts/settings.py", "state"): "a kind of facts",
     ("mustsee/layouts/open_scoring.py", "when"): "`WHEN` of records, in a copy that imports none",

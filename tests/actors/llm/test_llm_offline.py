@@ -30,8 +30,8 @@ MODELS_ONLY = {
 } | {
     f"facts/{name}"
     for name in (
-        "claims", "weigh", "questions", "edit", "best", "answer_blind", "answer_seen", "grade",
-        "grade_answers", "choices", "word", "read_back",
+        "claims", "weigh", "parts", "questions", "edit", "best", "answer_blind", "answer_seen",
+        "grade", "grade_answers", "choices", "word", "read_back",
     )
 } | {"filters/worth", "filters/conditions"}  # fmt: skip
 

@@ -1,0 +1,197 @@
+"""Takes claims apart: each that holds is looked at closer, part by part.
+
+    claims = await check_parts(video, claims, verifier, frames, rules, tally, seed=seed)
+
+PART 1: Boris lies on the counter | WRONG | 96.5: he slumps into a chair beside it
+
+Altered versions test what a claim turns on. What it says by the way, such as where somebody falls,
+no version tests, and a look that judges whole sentences lets it pass. Here the verifier writes down
+all that a sentence says, and beside each part what it sees. A claim with a part that is not so, or
+that nothing shows, is looked at a second time, and falls if this look finds fault with the same
+part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mustsee.calls.llm import Asker
+from mustsee.errors import Unparsed
+from mustsee.facts.deep_settings import ClaimRules
+from mustsee.facts.unread import StepTally, gather_readable
+from mustsee.questions.rows import Rows, parse_choice, rows_form
+from mustsee.records import Claim, Span, Video
+from mustsee.replies.forms import Form
+from mustsee.text import terms, words
+from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, video_span
+from mustsee.verify.conditions.video_frames import VideoFrames
+
+PROMPT = "facts/parts"
+SHOWN, WRONG, NOT_SHOWN = "SHOWN", "WRONG", "NOT SHOWN"
+PART_LOOKS = "looks at the parts of claims"  # `what` of the requests
+NOT_WHOLLY = "claims that hold, but for a part"  # name of a count in run.json
+UNREAD = "a look at its parts could not be read"
+SHOWN_MARGIN_S = 1.0  # seconds around the moments that are shown
+AT_SECOND = 0.0  # where a frame of the second look lies in its interval
+
+
+FaultsById = dict[str, "list[Part] | None"]  # faults of claims by id; null: not read
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a statement, in its words or near them, and whether it is so: null: nothing shows
+    it.
+    """
+
+    text: str
+    is_so: bool | None
+
+
+async def check_parts(
+    video: Video,
+    claims: Sequence[Claim],
+    verifier: Asker,
+    frames: VideoFrames,
+    rules: ClaimRules,
+    tally: StepTally,
+    *,
+    seed: int,
+) -> dict[str, Claim]:
+    """Return the claims by their id; those of which two looks, at other frames, find the same part
+    wrong or not shown have the reason in `drop`, the others none. Raises BadRow if no first look
+    could be read. `claims`: with the spans where a look found them.
+    """
+
+    async def look_once(number: int, some: Sequence[Claim], see: Condition) -> FaultsById:
+        groups = group_shown(some, see, rules.parts_together)
+        looks = [
+            look_at_parts(video, group, verifier, frames, rules, see, seed=seed + number)
+            for group in groups
+        ]
+        found = await gather_readable(looks, tally, PART_LOOKS, may_lack=number > 1)
+        return {
+            claim.claim_id: faults
+            for group, parts in zip(groups, found, strict=True)
+            for n, claim in enumerate(group)
+            if (faults := [p for p in parts[n] if not p.is_so] if parts else None) != []
+        }
+
+    if rules.parts is None or not claims:
+        return {claim.claim_id: claim for claim in claims}
+    first = await look_once(1, claims, rules.parts)
+    doubted = [claim for claim in claims if claim.claim_id in first]
+    second: FaultsById = {}
+    if doubted:
+        second = await look_once(2, doubted, replace(rules.parts, at=AT_SECOND))
+    drops = {name: drop_reason(first[name], faults) for name, faults in second.items()}
+    tally.add(NOT_WHOLLY, sum(drop is not None for drop in drops.values()))
+    return {claim.claim_id: replace(claim, drop=drops.get(claim.claim_id)) for claim in claims}
+
+
+def group_shown(claims: Sequence[Claim], see: Condition, most: int) -> list[list[Claim]]:
+    """Return the claims in groups that one look judges: at most `most`, whose moments take no more
+    frames than are shown at once. Each joins those whose moments it shares the most.
+    """
+
+    def shown_seconds(some: Sequence[Claim]) -> float:
+        spans = merge_spans(wide_spans(some), Span(0.0, float("inf")))
+        return sum(span.seconds for span in spans)
+
+    groups: list[list[Claim]] = []
+    for claim in sorted(claims, key=lambda c: (c.shown[0].start, c.claim_id)):
+        joined = [
+            (seconds - shown_seconds(group), n)
+            for n, group in enumerate(groups)
+            if len(group) < most
+            and (seconds := shown_seconds([*group, claim])) * (see.fps or 1.0) <= see.most
+        ]
+        if joined:
+            groups[min(joined)[1]].append(claim)
+        else:
+            groups.append([claim])
+    return groups
+
+
+def wide_spans(claims: Sequence[Claim]) -> list[Span]:
+    """Return where claims are shown, with a margin."""
+    return [
+        Span(span.start - SHOWN_MARGIN_S, span.end + SHOWN_MARGIN_S)
+        for claim in claims
+        for span in claim.shown
+    ]
+
+
+async def look_at_parts(
+    video: Video,
+    claims: Sequence[Claim],
+    verifier: Asker,
+    frames: VideoFrames,
+    rules: ClaimRules,
+    see: Condition,
+    *,
+    seed: int,
+) -> tuple[tuple[Part, ...], ...]:
+    """Return the parts of each claim as one look finds them."""
+    whole = video_span(video)
+    planned = plan(see, whole, wide_spans(claims))
+    times = planned.times if planned else ()
+    shown = planned.spans if planned else (whole,)
+    spoken = [Span(s.start - rules.spoken_margin, s.end + rules.spoken_margin) for s in shown]
+    return await verifier.ask(
+        PROMPT,
+        parts_form(len(claims)),
+        seed=seed,
+        images=await frames.jpegs(times, see),
+        video=whole,
+        spans=shown,
+        frames=times,
+        lines=lines_within(video.lines or (), merge_spans(spoken, whole)),
+        statements=tuple(claim.text for claim in claims),
+    )
+
+
+def parts_form(count: int) -> Form[tuple[tuple[Part, ...], ...]]:
+    """Return the form of a reply with the parts of each of `count` statements. Its `read` raises
+    Unparsed unless each has two or more, and each part one verdict.
+    """
+    truth = {SHOWN: True, WRONG: False, NOT_SHOWN: None}
+    cells = {
+        "part": {
+            "part": "what the statement of this number says, in its own words",
+            "verdict": f"one of {', '.join(truth)}",
+            "seen": "the second, and what is seen or heard there",
+        }
+    }
+
+    def read_parts(rows: Rows) -> tuple[tuple[Part, ...], ...]:
+        parts: list[list[Part]] = [[] for _ in range(count)]
+        for row in rows["part"]:
+            if not 1 <= row.number <= count:
+                raise Unparsed(f"PART {row.number}, but there are {count} statements")
+            verdict = parse_choice(row["verdict"], truth, f"a part of statement {row.number}")
+            parts[row.number - 1].append(Part(row["part"], truth[verdict]))
+        if few := [n for n, some in enumerate(parts, 1) if len(some) < 2]:
+            raise Unparsed(f"statement {few[0]} is not taken apart: two parts or more are wanted")
+        return tuple(map(tuple, parts))
+
+    return rows_form(cells).map(read_parts)
+
+
+def drop_reason(first: Sequence[Part] | None, second: Sequence[Part] | None) -> str | None:
+    """Return why a claim falls in which two looks found these faults (null: one could not be read),
+    or None if they find fault with other parts of it.
+    """
+    if first is None and second is None:
+        return UNREAD
+    for part in first or second or ():
+        if not first or not second or any(share_words(part.text, p.text) for p in second):
+            is_wrong = part.is_so is False
+            return f"a part of it is {'wrong' if is_wrong else 'not shown'} ({part.text})"
+    return None
+
+
+def share_words(a: str, b: str) -> bool:
+    """Whether two parts share a word that is no stop word, or, of parts without others, any."""
+    return bool(set(terms(a) or words(a)) & set(terms(b) or words(b)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -82,22 +83,21 @@ class Endpoint:
 
     def url(self, path: str) -> str:
         """The address of a route, such as "/models". A query of `base_url` stays at the end."""
-        parts = urlsplit(self.base_url)
-        return parts._replace(path=parts.path.rstrip("/") + path).geturl()
+        return _route(self.base_url, path)
 
-    @property
+    @cached_property
     def table_row(self) -> KnownModel | None:
         """What the table of models has on this model at this address."""
         return find_model(self.model, self.base_url)
 
-    @property
+    @cached_property
     def known_price(self) -> Price | None:
         """The model's price; None where neither `prices` nor the table has it. A model that the
         table lacks is free where no key is sent.
         """
         return find_price(self.prices, self.model, self.base_url, paid=self.key_env is not None)
 
-    @property
+    @cached_property
     def price(self) -> Price:
         """The model's price; 0 where it is not known."""
         return self.known_price or Price(0.0, 0.0)
@@ -128,6 +128,12 @@ class Endpoint:
                 "base_url=http://HOST:PORT/v1 key_env=null llm.model=MODEL"
             )
         return secret(key)
+
+
+@lru_cache(maxsize=256)
+def _route(base_url: str, path: str) -> str:
+    parts = urlsplit(base_url)
+    return parts._replace(path=parts.path.rstrip("/") + path).geturl()
 
 
 def find_address_fault(base_url: str) -> str | None:

@@ -68,9 +68,14 @@ class ReportsQuotas(Protocol):
     def quotas(self) -> Mapping[str, Quota]: ...
 
 
-def reported_quotas(llm: object) -> Mapping[str, Quota]:
-    """The limits that a model's endpoint reported with its last reply."""
-    return llm.quotas if isinstance(llm, ReportsQuotas) else {}
+def quota_reader(llm: object) -> Callable[[], Mapping[str, Quota]]:
+    """Return what reads the limits that a model's endpoint reported with its last reply. Each call
+    reads them, and the check of a protocol takes 40 µs.
+    """
+    if not isinstance(llm, ReportsQuotas):
+        return dict
+    reports = llm
+    return lambda: reports.quotas
 
 
 @runtime_checkable
@@ -118,6 +123,7 @@ class Gateway:
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._llm, self._store, self._coordinator, self._meter = llm, store, coordinator, meter
+        self._quotas = quota_reader(llm)
         self._batched, self._instead, self._sleep = batched, instead, sleep
         self._sender, self._model_number, self._stage = sender, model_number, stage
         self._name = uuid.uuid4().hex
@@ -369,7 +375,7 @@ class Gateway:
     def _fresh_quotas(self) -> Mapping[str, Quota] | None:
         """The limits that the endpoint reported since the last call of this method."""
         quotas = (
-            reported_quotas(self._llm)
+            self._quotas()
             if self._sender is None
             else self._sender.quotas(self._model_number)
         )

@@ -136,12 +136,14 @@ class EndpointParameters:
         self._bind()
         body = build()
         for _ in range(MAX_CHANGES):
-            before = self._learned.changes
-            await self._wait_for_first(values_sent(body))
-            if self._learned.changes != before:
-                body = build()
-                continue
-            unknown = values_sent(body) - self._learned.taken
+            values = values_sent(body)
+            if unknown := values - self._learned.taken:
+                before = self._learned.changes
+                await self._wait_for_first(values)
+                if self._learned.changes != before:
+                    body = build()
+                    continue
+                unknown = values - self._learned.taken
             ahead = self._go_ahead(unknown)
             try:
                 reply = await post(body)

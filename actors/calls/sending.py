@@ -11,12 +11,12 @@ import os
 import pickle
 import socket
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from actors.calls.gateway import MeteredModel, keep, open_model, reported_quotas
+from actors.calls.gateway import MeteredModel, keep, open_model, quota_reader
 from actors.calls.liveness import LivenessConnection
 from actors.calls.pipe import Pipe
 from actors.calls.sender import (
@@ -29,6 +29,7 @@ from actors.calls.sender import (
     SenderStarted,
 )
 from mustsee.calls.llm import Llm, Reply
+from mustsee.calls.quota import Quota
 from mustsee.errors import MustseeError, Unwritable
 from mustsee.files.store import Store, is_local, resolve
 
@@ -46,6 +47,15 @@ RETRY_PAUSE_S = 0.5  # seconds between two of these attempts
 UnstoredReply = tuple[CallEnded, str, Reply, float]
 
 
+@dataclass(frozen=True)
+class ConnectedModel:
+    """A model of the worker, with its free connections and what its endpoint says of its limits."""
+
+    llm: Llm
+    room: asyncio.Semaphore
+    quotas: Callable[[], Mapping[str, Quota]]
+
+
 class SenderProcess:
     """The sender process of one worker. It ends when the worker has ended and no call is in
     flight.
@@ -54,7 +64,7 @@ class SenderProcess:
     def __init__(self, end: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._pipe = loop, Pipe(end, self._receive, self._on_worker_end)
         self._pipe.attach(loop)
-        self._models: dict[int, tuple[Llm, asyncio.Semaphore]] = {}
+        self._models: dict[int, ConnectedModel] = {}
         self._in_flight: dict[int, str] = {}  # number of a call -> its key
         self._tasks: set[asyncio.Task[None]] = set()
         self._threads = ThreadPoolExecutor(STORE_THREADS)
@@ -79,8 +89,9 @@ class SenderProcess:
             task.add_done_callback(self._tasks.discard)
         elif isinstance(message, SenderModel):
             assert isinstance(message.config, MeteredModel)  # other models have no sender
+            llm = open_model(message.config, self._store)
             room = asyncio.Semaphore(message.config.endpoint.max_connections)
-            self._models[message.number] = open_model(message.config, self._store), room
+            self._models[message.number] = ConnectedModel(llm, room, quota_reader(llm))
         elif isinstance(message, CoordinatorRestarted):
             if self._connect(message.address):
                 self._loop.call_later(RECONNECT_AFTER_S, self._pipe.send, CoordinatorLost())
@@ -137,13 +148,13 @@ class SenderProcess:
         """Make a call, once one of the model's connections is free. Waiting here, not in the
         worker, saves the message that would report a free one.
         """
-        llm, room = self._models[call.model]
+        model = self._models[call.model]
         try:
-            async with room:
+            async with model.room:
                 if self._unwritable is not None:  # its reply could not be stored, so it is not sent
                     raise MustseeError(str(self._unwritable))
                 began = self._loop.time()
-                reply = await llm.complete(call.request)
+                reply = await model.llm.complete(call.request)
         except Exception as error:
             self._report(replace(self._ended(call), error=_portable(error)))
             return
@@ -156,8 +167,8 @@ class SenderProcess:
 
     def _ended(self, call: Call) -> CallEnded:
         """The end of a call, with the limits that its endpoint reported."""
-        llm, _ = self._models[call.model]
-        return CallEnded(call.number, None, model=call.model, quotas=reported_quotas(llm) or None)
+        quotas = self._models[call.model].quotas() or None
+        return CallEnded(call.number, None, model=call.model, quotas=quotas)
 
     def _store_replies(self) -> None:
         """Store the gathered replies and report them: one after the other on a disk, at the same

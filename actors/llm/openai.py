@@ -413,8 +413,10 @@ class OpenAIChat:
         ignore content that they do not support, and answer without it.
         """
         videos = self._config.video_tokens(request) + self._config.clip_tokens(request)
+        if tokens_in is None or not videos:
+            return
         text = self._config.text_tokens(request)
-        if tokens_in is not None and videos >= text and tokens_in <= text:
+        if videos >= text and tokens_in <= text:
             raise UserError(
                 f"{self.connection.place} counts {tokens_in} tokens for a prompt of about "
                 f"{text:.0f} and a video of about {videos:.0f}: it seems to ignore the video; try "

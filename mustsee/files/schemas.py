@@ -78,8 +78,10 @@ def dump(value: Any, *, pairs: bool = False) -> Any:
 
     With `pairs` a mapping becomes a list of `name` and `value`, as in a column.
     """
+    if value is None or type(value) in _SCALARS:  # first, because most values are
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = (f.name for f in dataclasses.fields(value))
+        names = _field_names(type(value))
         return {name: dump(getattr(value, name), pairs=pairs) for name in names}
     if isinstance(value, Mapping):
         items = typing.cast(Mapping[Any, Any], value).items()
@@ -89,6 +91,11 @@ def dump(value: Any, *, pairs: bool = False) -> Any:
     if isinstance(value, (tuple, list)):
         return [dump(item, pairs=pairs) for item in typing.cast(Sequence[Any], value)]
     return value
+
+
+@cache
+def _field_names(cls: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))
 
 
 @cache

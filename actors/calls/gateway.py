@@ -241,8 +241,9 @@ class Gateway:
         # Stored before it is reported, because others look for it in the store then.
         if self._sender is None or reply.batched:
             await self._run_in_thread(keep, self._store, key, reply)
-        entry = self._entry("done", key, request, reply)
-        await self._client.report(replace(entry, seconds=seconds, held=seconds_held))
+        await self._client.report(
+            self._entry("done", key, request, reply, seconds=seconds, held=seconds_held)
+        )
         return reply
 
     async def _retry(self, key: str, request: Request) -> Reply:
@@ -351,8 +352,9 @@ class Gateway:
         return None
 
     def _entry(
-        self, outcome: Any, key: str, request: Request, reply: Reply | None = None
-    ) -> CallOutcome:
+        self, outcome: Any, key: str, request: Request, reply: Reply | None = None,
+        seconds: float = 0.0, held: float = 0.0,
+    ) -> CallOutcome:  # fmt: skip
         named = self._meter.endpoint.model if self._meter else self.identity
         return CallOutcome(
             outcome=outcome,
@@ -370,15 +372,13 @@ class Gateway:
             batched=reply.batched if reply else False,
             stage=self._stage,
             quotas=self._fresh_quotas(),
+            seconds=seconds,
+            held=held,
         )
 
     def _fresh_quotas(self) -> Mapping[str, Quota] | None:
         """The limits that the endpoint reported since the last call of this method."""
-        quotas = (
-            self._quotas()
-            if self._sender is None
-            else self._sender.quotas(self._model_number)
-        )
+        quotas = self._quotas() if self._sender is None else self._sender.quotas(self._model_number)
         fresh, self._reported_quotas = quotas is not self._reported_quotas, quotas
         return quotas if fresh and quotas else None
 

@@ -162,7 +162,8 @@ class Sender:
         self._sent_models, self._numbers = len(self._models), self._numbers + 1
         future = self._calls[self._numbers] = self._loop.create_future()
         # Only the offline rules read the variables, and they have no sender.
-        self._pipe.send(Call(self._numbers, model, key, replace(request, variables={})))
+        sent = replace(request, variables={}) if request.variables else request
+        self._pipe.send(Call(self._numbers, model, key, sent))
         return await future
 
     async def _start(self, loop: asyncio.AbstractEventLoop) -> None:

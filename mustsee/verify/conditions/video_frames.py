@@ -1,8 +1,11 @@
-"""Frames of one video for many questions, each decoded once."""
+"""Frames of one video for many questions, each decoded once, those of several requests side by
+side: the windows of a long video wait for their frames longer than for a model.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import Sequence
 
@@ -14,6 +17,9 @@ from mustsee.records import UNSEEN, Video
 from mustsee.verify.conditions.seen import Condition
 
 MAX_CACHED_FRAMES = 2048  # about 80 MB at 512 pixels
+DECODERS = min(4, os.cpu_count() or 1)  # of one video at the same time, each with its own buffers
+
+Key = tuple[float, int, int]  # time, longer side, quality
 
 
 class VideoFrames:
@@ -23,8 +29,9 @@ class VideoFrames:
 
     def __init__(self, video: Video, *, crop: bool = True) -> None:
         self._video, self._crop = video, crop
-        self._jpegs: OrderedDict[tuple[float, int, int], bytes] = OrderedDict()
-        self._decoding = asyncio.Lock()
+        self._jpegs: OrderedDict[Key, bytes] = OrderedDict()
+        self._pending: dict[Key, asyncio.Task[dict[Key, bytes]]] = {}
+        self._room = asyncio.Semaphore(DECODERS)
 
     async def jpegs(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
         """Return the frames at `times` (seconds of the file), in that order, in `see`'s size.
@@ -35,16 +42,26 @@ class VideoFrames:
             return ()
         if not self._video.uri or self._video.uri.startswith(UNSEEN):
             raise BadRow(f"no video for {self._video.video_id!r}: give its folder as videos=")
-        async with self._decoding:
-            keys = [(time, see.longest, see.quality) for time in times]
-            missing = sorted({key for key in keys if key not in self._jpegs})
-            if missing:
-                decoded = await asyncio.to_thread(self._decode, [key[0] for key in missing], see)
-                self._jpegs.update(zip(missing, decoded, strict=True))
-            frames = tuple(self._jpegs[key] for key in keys)
-            while len(self._jpegs) > MAX_CACHED_FRAMES:
-                self._jpegs.popitem(last=False)
-        return frames
+        keys = [(time, see.longest, see.quality) for time in times]
+        frames = {key: self._jpegs[key] for key in keys if key in self._jpegs}
+        if new := sorted({*keys} - frames.keys() - self._pending.keys()):
+            self._pending |= dict.fromkeys(new, asyncio.create_task(self._decode_new(new, see)))
+        for task in {self._pending[key] for key in keys if key in self._pending}:
+            frames |= await asyncio.shield(task)
+        return tuple(frames[key] for key in keys)
+
+    async def _decode_new(self, keys: Sequence[Key], see: Condition) -> dict[Key, bytes]:
+        try:
+            async with self._room:
+                jpegs = await asyncio.to_thread(self._decode, [key[0] for key in keys], see)
+        finally:
+            for key in keys:
+                del self._pending[key]
+        decoded = dict(zip(keys, jpegs, strict=True))
+        self._jpegs.update(decoded)
+        while len(self._jpegs) > MAX_CACHED_FRAMES:
+            self._jpegs.popitem(last=False)
+        return decoded
 
     def _decode(self, times: Sequence[float], see: Condition) -> list[bytes]:
         from mustsee.media.video import frames_at

@@ -8,6 +8,7 @@ seconds. Each video goes through `look` in a fresh process, whose peak resident 
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ class MemoryBench:
             draw(minute := f"{folder}/1.mp4")
             for length in self.minutes:
                 path = f"{folder}/{length}min.mp4"
-                repeat(minute, path, length)
+                repeat(minute, path, 60 * length)
                 measures = run_json_child(CHILD, [path], f"look at {length} minutes")
                 rows.append([length, *measures.values()])
         base = rows[min(1, len(rows) - 1)][1]
@@ -85,20 +86,26 @@ def draw(target: str) -> None:
         out.mux(stream.encode(None))
 
 
-def repeat(source: str, target: str, times: int) -> None:
-    """Write the video `times` times over, without encoding it again."""
+def repeat(source: str, target: str, seconds: float) -> None:
+    """Write a video over and over until it lasts `seconds`, picture and sound, without encoding it
+    again.
+    """
     import av
 
-    with av.open(target, "w") as out:
-        copy, later = None, 0
-        for _ in range(times):
+    with av.open(source) as first, av.open(target, "w") as out:
+        kept = [*first.streams.video[:1], *first.streams.audio[:1]]
+        copies = {s.index: out.add_stream_from_template(s) for s in kept}
+        length = max(float((s.duration or 0) * (s.time_base or 0)) for s in kept)
+        written = dict.fromkeys(copies, -math.inf)
+        for start in np.arange(0.0, seconds, length):
             with av.open(source) as container:
-                stream = container.streams.video[0]
-                copy = copy or out.add_stream_from_template(stream)
-                for packet in container.demux(stream):
+                for packet in container.demux([container.streams[index] for index in copies]):
                     if packet.dts is None or packet.pts is None:
                         continue
+                    index, later = packet.stream.index, round(start / float(packet.time_base))
                     packet.pts, packet.dts = packet.pts + later, packet.dts + later
-                    packet.stream = copy
+                    is_over = packet.dts * packet.time_base >= seconds
+                    if is_over or packet.dts <= written[index]:  # silence before coded sound
+                        continue
+                    written[index], packet.stream = packet.dts, copies[index]
                     out.mux(packet)
-                later += stream.duration or 0

@@ -35,7 +35,7 @@ from mustsee.calls.llm import Llm, Reply, Request
 
 SAMPLE_S = 0.5  # seconds between two samples of memory
 USED = ("calls", "failed", "tokens_in", "tokens_out", "usd")
-PROCESSES = ("driver", "ray::MapWorker", "ray::Helper")  # whose memory is shown
+PROCESSES = ("driver", "ray::MapWorker", "ray::Helper")  # processes that are watched
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,8 @@ from mustsee.records import UNSEEN, Video
 from mustsee.verify.conditions.seen import Condition
 
 MAX_CACHED_FRAMES = 2048  # about 80 MB at 512 pixels
-DECODERS = min(4, os.cpu_count() or 1)  # of one video at the same time, each with its own buffers
+# Requests whose frames are decoded at the same time, each with buffers of its own.
+DECODERS = min(4, os.cpu_count() or 1)
 
 Key = tuple[float, int, int]  # time, longer side, quality
 

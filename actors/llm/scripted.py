@@ -51,7 +51,7 @@ FACT_KINDS = ("event", "place", "object", "event", "place", "person", "event", "
               "state")  # fmt: skip
 LISTED_SHARE = 0.85
 POINTS, CLAIM_POINTS = 6, 3
-PARTS = 3  # of a claim that is taken apart
+PARTS = 3  # parts of a claim
 SENT_BACK = 5  # open questions of which an editor mends one; the recorded one sent back 4 of 22
 # Shares of the questions that a model writes which are guessed without the video, and which cannot
 # be told from it: strong readers of two runs guessed 69 of 134, and could not tell 4 of 67.

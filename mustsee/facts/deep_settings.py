@@ -67,7 +67,7 @@ class ClaimRules:
 class PointRules:
     """How open questions are written and examined."""
 
-    spare: float = 1.75
+    spare: float = 1.5
     """Times as many as are wanted are written. Those that the exams leave too few points go; of
     more than are wanted the verifier says which are the best."""
     least: int = 3

@@ -33,14 +33,14 @@ PART_LOOKS = "looks at the parts of claims"  # `what` of the requests
 NOT_WHOLLY = "claims that hold, but for a part"  # name of a count in run.json
 UNREAD = "a look at its parts could not be read"
 SHOWN_MARGIN_S = 1.0  # seconds around the moments that are shown
-AT_SECOND = 0.0  # where a frame of the second look lies in its interval
+SECOND_AT = 0.0  # `at` of the second look
 
 
-FaultsById = dict[str, "list[Part] | None"]  # faults of claims by id; null: not read
+FaultsById = dict[str, "list[StatedPart] | None"]  # faults of claims by id; null: not read
 
 
 @dataclass(frozen=True)
-class Part:
+class StatedPart:
     """A part of a statement, in its words or near them, and whether it is so: null: nothing shows
     it.
     """
@@ -84,7 +84,7 @@ async def check_parts(
     doubted = [claim for claim in claims if claim.claim_id in first]
     second: FaultsById = {}
     if doubted:
-        second = await look_once(2, doubted, replace(rules.parts, at=AT_SECOND))
+        second = await look_once(2, doubted, replace(rules.parts, at=SECOND_AT))
     drops = {name: drop_reason(first[name], faults) for name, faults in second.items()}
     tally.add(NOT_WHOLLY, sum(drop is not None for drop in drops.values()))
     return {claim.claim_id: replace(claim, drop=drops.get(claim.claim_id)) for claim in claims}
@@ -132,7 +132,7 @@ async def look_at_parts(
     see: Condition,
     *,
     seed: int,
-) -> tuple[tuple[Part, ...], ...]:
+) -> tuple[tuple[StatedPart, ...], ...]:
     """Return the parts of each claim as one look finds them."""
     whole = video_span(video)
     planned = plan(see, whole, wide_spans(claims))
@@ -152,7 +152,7 @@ async def look_at_parts(
     )
 
 
-def parts_form(count: int) -> Form[tuple[tuple[Part, ...], ...]]:
+def parts_form(count: int) -> Form[tuple[tuple[StatedPart, ...], ...]]:
     """Return the form of a reply with the parts of each of `count` statements. Its `read` raises
     Unparsed unless each has two or more, and each part one verdict.
     """
@@ -165,13 +165,13 @@ def parts_form(count: int) -> Form[tuple[tuple[Part, ...], ...]]:
         }
     }
 
-    def read_parts(rows: Rows) -> tuple[tuple[Part, ...], ...]:
-        parts: list[list[Part]] = [[] for _ in range(count)]
+    def read_parts(rows: Rows) -> tuple[tuple[StatedPart, ...], ...]:
+        parts: list[list[StatedPart]] = [[] for _ in range(count)]
         for row in rows["part"]:
             if not 1 <= row.number <= count:
                 raise Unparsed(f"PART {row.number}, but there are {count} statements")
             verdict = parse_choice(row["verdict"], truth, f"a part of statement {row.number}")
-            parts[row.number - 1].append(Part(row["part"], truth[verdict]))
+            parts[row.number - 1].append(StatedPart(row["part"], truth[verdict]))
         if few := [n for n, some in enumerate(parts, 1) if len(some) < 2]:
             raise Unparsed(f"statement {few[0]} is not taken apart: two parts or more are wanted")
         return tuple(map(tuple, parts))
@@ -179,7 +179,9 @@ def parts_form(count: int) -> Form[tuple[tuple[Part, ...], ...]]:
     return rows_form(cells).map(read_parts)
 
 
-def drop_reason(first: Sequence[Part] | None, second: Sequence[Part] | None) -> str | None:
+def drop_reason(
+    first: Sequence[StatedPart] | None, second: Sequence[StatedPart] | None
+) -> str | None:
     """Return why a claim falls in which two looks found these faults (null: one could not be read),
     or None if they find fault with other parts of it.
     """

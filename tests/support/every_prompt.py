@@ -84,7 +84,8 @@ FACT_REPLIES = {
     "STATEMENT 2: DOES NOT HOLD | NONE | the dog is first\n"
     "STATEMENT 3: CANNOT BE TOLD | NONE | it is dark",
     "facts/parts": "PART 1: a man pours | SHOWN | 11.0: he pours\n"
-    "PART 1: into a jug | NOT SHOWN | 12.0: dark\nPART 2: a dog | SHOWN | 41.0: it barks\nPART 2: jumps | WRONG | 42.0: it sits\n"
+    "PART 1: into a jug | NOT SHOWN | 12.0: dark\n"
+    "PART 2: a dog | SHOWN | 41.0: it barks\nPART 2: jumps | WRONG | 42.0: it sits\n"
     "PART 3: the box | SHOWN | 43.0: a box\nPART 3: is opened | SHOWN | 44.0: by her",
     "facts/questions": "QUESTION 1: cause | How does it come about that the dog jumps?\n"
     "POINT 1: 3 | C1\nPOINT 1: 1 | F1\nPOINT 1: 2 | F2\nPOINT 1: 1 | F3\n"

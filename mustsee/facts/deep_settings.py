@@ -75,7 +75,7 @@ class PointRules:
     left: int = 2
     """Points that the exams must leave of a question, at least, and with them half of the weight;
     never more than `least`."""
-    most: int = 6
+    most: int = 8
     """Points of a question, at most."""
     seconds: float = 30
     """Seconds of video, in sum, that the points left must span; in a video of less than four

@@ -238,7 +238,7 @@ def read_draft(
     """
     text = row["question"]
     if not 4 <= len(text.split()) <= MAX_QUESTION_WORDS:
-        raise Unparsed(f"question {row.number} has {len(text.split())} words; 8 to 20 are wanted")
+        raise Unparsed(f"question {row.number} has {len(text.split())} words; 8 to 25 are wanted")
     chosen: dict[str, tuple[Statement, int]] = {}
     for point in rows["point"]:
         if point.number == row.number:

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from actors.part import Part, Skippable
-from actors.stages.people import People
 from actors.stages.vet import Vet
 from mustsee.errors import UserError
 from mustsee.files.schemas import dump
@@ -38,7 +37,7 @@ class Neptune:
     filters: Mapping[str, VideoFilter | None]
     hear: Part
     caption: Part
-    people: People
+    people: Part
     embed: Part | None
     diversity: Diversity
     ask: Part
@@ -48,12 +47,8 @@ class Neptune:
     def __call__(self) -> int:
         stages = ("probe", "look", "hear", "caption", *(["embed"] if self.embed else []))
         filters = by_stage(self.filters, stages)
-        if self.people.llm is None and set(People.writes) & set(self.diversity.strata):
-            raise UserError(
-                f"diversity.strata={list(self.diversity.strata)!r} needs a model that describes "
-                "the people: set people=model"
-            )
-        if self.embed is None and self.diversity.size is not None:
+        samples = self.diversity.size is not None
+        if self.embed is None and samples:
             raise UserError("diversity.size samples videos by vectors: set embed=minilm")
         videos = read_videos(self.videos)
         fit = FilterFit(filters=self.filters, labels=read_labels(videos, self.filters))
@@ -65,12 +60,12 @@ class Neptune:
             if fit.labels:
                 run.together(fit)
             run.stage("caption", self.caption, filters=filters["caption"])
-            if self.people.llm is not None:
+            if samples and set(self.people.writes) & set(self.diversity.strata):
                 run.stage("people", self.people)
             unread = {"keyframes", "image_vectors"} - {*self.ask.reads}
             if self.embed is not None:
                 run.stage("embed", self.embed, filters=filters["embed"], forget=sorted(unread))
-            if self.diversity.size is not None:
+            if samples:
                 run.together(self.diversity)
             run.stage("ask", self.ask, forget=["keyframes", "frames", "image_vectors"])
             run.stage("vet", self.vet)

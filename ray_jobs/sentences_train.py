@@ -1,6 +1,6 @@
 """Trains the classifier that separates a narrator's sentences from dialogue (CinePile, 2.1).
 
-    python -m ray_jobs.sentences_train sentences=TABLE out=O [classifier=bert]
+    python -m ray_jobs.sentences_train sentences=TABLE out=O [+experiment=paper]
 
 The split is by movie; the quality on the held-out movies is printed and written to quality.json.
 """

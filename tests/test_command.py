@@ -17,6 +17,7 @@ from ray_jobs.cli.completion import words
 from ray_jobs.cli.compose import CONF, INPUTS, choices, compose, compose_job, known_keys
 from ray_jobs.cli.jobs import jobs
 from ray_jobs.cli.launch import launch
+from ray_jobs.cli.presets import contents
 
 ROOT = CONF.parent
 VIDEOS = ROOT / "examples" / "videos"
@@ -149,19 +150,15 @@ def test_a_job_runs_from_any_folder_with_paths_relative_to_it(tmp_path: Path) ->
 
 
 def test_a_job_offers_only_the_choices_that_it_can_run(tmp_path: Path) -> None:
-    """A choice that is for some jobs names them in its file; each job composes what it offers."""
     for job in ("make", "neptune", "cinepile", "egoschema", "mlvu"):
         inputs = [f"{key}=x" for key in known_keys(job) if key in ("out", *INPUTS)]
         for group in ("ask", "vet"):
-            if group not in known_keys(job):
-                continue
-            assert choices(group, job)
-            for option in choices(group, job):
+            for option in choices(group) if group in contents(CONF, job)[0] else ():
                 compose(job, [*inputs, f"{group}={option}"])
-    assert "cinepile" not in choices("ask", "make")
-    assert words(["make", "ask=c"]) == []
-    with pytest.raises(UserError, match="ask=cinepile is a choice of mustsee cinepile"):
-        compose("make", ["videos=x", "out=y", "ask=cinepile"])
+    assert words(["make", "vet=f"]) == ["vet=facts"]
+    assert words(["egoschema", "vet=f"]) == []
+    with pytest.raises(UserError, match="vet=facts: mustsee egoschema has no choices for vet"):
+        compose("egoschema", ["narrations=x", "out=y", "vet=facts"])
 
 
 def test_help_of_a_key_explains_the_keys_inside(

@@ -13,7 +13,7 @@ from mustsee.errors import need
 
 
 def _torch() -> tuple[Any, Any]:
-    need("classifier=bert", "mustsee[torch]", "torch")
+    need("the BERT of classifier=", "mustsee[torch]", "torch")
     import torch
     import transformers
 

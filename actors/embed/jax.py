@@ -1,4 +1,4 @@
-"""embed=minilm, embed=jax: one vector for a video, from its transcript and captions."""
+"""embed=minilm: one vector for a video, from its transcript and captions."""
 
 from __future__ import annotations
 

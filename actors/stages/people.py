@@ -16,8 +16,7 @@ from mustsee.records import Video
 @dataclass(frozen=True, kw_only=True)
 class People(AskOptions):
     """Writes `perceived_age`, `perceived_gender` and `perceived_by`, as the `llm` judges them from
-    `frames` keyframes: an impression, not a fact about a person. With `llm` null the job skips
-    this stage.
+    `frames` keyframes: an impression, not a fact about a person.
     """
 
     version: ClassVar[str] = "3"
@@ -25,7 +24,7 @@ class People(AskOptions):
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("perceived_age", "perceived_gender", "perceived_by")
 
-    llm: LlmConfig | None = None
+    llm: LlmConfig
     """Vision model that gives the impression."""
     frames: int = 8
     """Keyframes that it is shown."""
@@ -33,14 +32,14 @@ class People(AskOptions):
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
-        return {"llm": self.llm} if self.llm is not None else {}
+        return {"llm": self.llm}
 
     def check(self, budget_usd: float | None = None) -> None:
         """Raise UserError if the model takes no images."""
-        if self.llm is not None and not capabilities_of(self.llm).images:
+        if not capabilities_of(self.llm).images:
             raise UserError(
                 f"people.llm={self.llm!r} takes no images: set people/llm= to a model "
-                "that does, or people=none"
+                "that does, or diversity.strata=[]"
             )
 
     @property
@@ -48,7 +47,6 @@ class People(AskOptions):
         return (PROMPT,)
 
     def open(self, run: RunContext) -> Opened:
-        assert self.llm is not None, "the job skips this stage"
         asker = self.open_asker(self.llm, run)
 
         async def look(video: Video) -> Video:

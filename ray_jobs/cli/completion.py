@@ -36,5 +36,5 @@ def _keys(job: str, last: str) -> list[str]:
         return [f"+experiment={name}" for name in presets.presets(CONF, job)]
     key, given, _ = last.partition("=")
     if given:
-        return [f"{key}={choice}" for choice in (choices(key, job) if key in groups else [])]
+        return [f"{key}={choice}" for choice in (choices(key) if key in groups else [])]
     return [*(f"{name}=" for name in {*groups, *comments(job)}), "--help", "--cfg", "-m"]

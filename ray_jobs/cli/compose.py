@@ -93,14 +93,14 @@ def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
 
 
 def _check_choices(name: str, overrides: Sequence[Override]) -> None:
-    """Raise UserError for a choice that only other jobs can run."""
+    """Raise UserError for a choice of a key that has choices in other jobs only."""
+    groups, keys = presets.contents(CONF, name)
     for override in overrides:
-        group, option = override.key_or_group, override.value()
-        if option in choices(group) and option not in choices(group, name):
-            jobs = " or ".join(f"mustsee {job}" for job in _jobs_of_choice(group, str(option)))
+        key = override.key_or_group
+        if key in keys - groups and override.value() in choices(key):
             raise UserError(
-                f"{group}={option} is a choice of {jobs}; choices for {group} here: "
-                + ", ".join(choices(group, name))
+                f"{override.input_line}: mustsee {name} has no choices for {key}; its keys are set "
+                f"one by one (mustsee {name} --help {key})"
             )
 
 
@@ -310,9 +310,11 @@ def compose_with_class_keys(name: str, overrides: Sequence[str]) -> DictConfig:
 
 
 def _is_inner(override: str) -> bool:
-    """Whether an override sets a key inside a key of the job, and not the package of a choice."""
+    """Whether an override sets a key inside a key of the job, and neither its class nor the package
+    of a choice.
+    """
     key = override.partition("=")[0].partition("@")[0]
-    return "." in key and not key.startswith("hydra.")
+    return "." in key and not key.startswith("hydra.") and not key.endswith("._target_")
 
 
 def _needed_key(key: str) -> str:
@@ -344,16 +346,9 @@ def defaults(name: str) -> list[Any]:
     return plain.get("defaults", [])
 
 
-def choices(group: str, job: str | None = None) -> list[str]:
-    """The choices of a group, sorted; with `job`, those that this job can run."""
-    named = sorted(path.stem for path in (CONF / group).glob("*.yaml")) if group else []
-    return [o for o in named if job is None or job in (_jobs_of_choice(group, o) or [job])]
-
-
-def _jobs_of_choice(group: str, option: str) -> list[str]:
-    """The jobs that can run a choice, from the line "# Jobs: a, b" of its file; none: all can."""
-    named = re.search(r"(?m)^# Jobs: (.+)$", _choice(group, option).read_text())
-    return named[1].split(", ") if named else []
+def choices(group: str) -> list[str]:
+    """The choices of a group, sorted."""
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml")) if group else []
 
 
 def _choice(group: str, option: str) -> Path:

@@ -109,7 +109,7 @@ def _keys(name: str, config: DictConfig, *, every: bool) -> Table:
 def _choices(name: str) -> Table:
     table = _table("choices")
     for group, chosen in _defaults(name):
-        for option in choices(group, name):
+        for option in choices(group):
             mark = "*" if option == chosen else " "
             table.add_row(
                 Text(f"{mark} {group}={option}"), Text(_about(CONF / group / f"{option}.yaml"))
@@ -125,15 +125,15 @@ def _short_choices(name: str) -> Table:
     table = _table("choices")
     for group, chosen in _defaults(name):
         if group in OFTEN_GROUPS:
-            options = [f"{o}*" if o == chosen else o for o in choices(group, name)]
+            options = [f"{o}*" if o == chosen else o for o in choices(group)]
             table.add_row(Text(f"{group}="), Text(" | ".join(options)))
     if named := presets.presets(CONF, name):
         table.add_row(Text("+experiment="), Text(" | ".join(named)))
     return table
 
 
-def _defaults(name: str) -> Iterator[tuple[str, str]]:
-    """Yield the groups of a job with their default choices."""
+def _defaults(name: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the groups of a job with their default choices; None: none is chosen."""
     for item in defaults(name):
         if isinstance(item, dict):
             yield from item.items()
@@ -220,12 +220,12 @@ def _is_default(known: Mapping[str, Any], key: str, value: Any) -> bool:
 
 def _comments(job: str, top: str, overrides: Sequence[str]) -> dict[str, str]:
     """The comments of the keys inside `top`, by path, from the file of its choice or the job's."""
-    if not choices(top):
+    chosen = dict(_defaults(job))
+    if chosen.get(top) is None:
         found: dict[str, str] = {}
         for path in files(job):
             found |= _comments_of(path, "")
         return found
-    chosen = {k: v for item in defaults(job) if isinstance(item, dict) for k, v in item.items()}
     chosen |= dict(o.split("=", 1) for o in overrides if o.startswith(f"{top}="))
     return _comments_of(CONF / top / f"{chosen[top]}.yaml", top)
 

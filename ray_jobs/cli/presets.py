@@ -72,7 +72,9 @@ def _overrides(conf: Path, job: str, name: str, chosen: Mapping[str, str]) -> li
         )
     groups, keys = contents(conf, job)
     choices = {
-        g: c for g, c in choices_of(conf, name, job).items() if re.split("[@/]", g)[0] in groups
+        group: choice
+        for group, choice in choices_of(conf, name, job).items()
+        if group in groups or re.split("[@/]", group)[0] in (groups | keys) - {group}
     }
     others = {g for g, c in choices.items() if chosen.get(g, c) != c}
     values = _values(_read(preset_file(conf, name, job)))
@@ -88,8 +90,7 @@ def _serves(conf: Path, name: str, job: str) -> bool:
     folder = conf / "experiment"
     if (folder / name).is_dir():
         return (folder / name / f"{job}.yaml").is_file()
-    chosen = choices_of(conf, name, job).keys()
-    return not _read(preset_file(conf, name, job)) or bool(chosen & contents(conf, job)[0])
+    return bool(choices_of(conf, name, job).keys() & contents(conf, job)[0])
 
 
 def preset_file(conf: Path, name: str, job: str) -> Path:

@@ -52,7 +52,7 @@ class Tracker(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class NoTracker:
-    """No tracker (`log=none`)."""
+    """No tracker: `log=` is not given."""
 
     def check(self) -> None:
         pass

@@ -84,7 +84,7 @@ def test_an_evaluation_writes_results_and_can_be_resumed(tmp_path: Path) -> None
         (["answer=openai", "answer.see.frames=8"], FRAMES),
         (["answer=openai", "answer.see.frames=8", "answer.see.condition=blind"], BLIND),
         (["answer=openai", "answer.rag.clips=4"], FRAMES),
-        (["answer=random"], GUESS),
+        (["answer=guess"], GUESS),
         (["answer=file", "answer.path=x"], ""),
     ],
 )

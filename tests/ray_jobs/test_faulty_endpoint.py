@@ -23,7 +23,7 @@ FOOTAGE, REPLIES = ROOT / "examples/footage", ROOT / "examples/replies/facts.jso
 # A refusal and a reply in another form are replies. What they take is named, and asked for again
 # by `retry_problems=true` (`tests/ray_jobs/test_lost_replies.py`).
 FAULTS = tuple(kind for kind in KINDS if kind not in ("refusal", "wrong_format"))
-PRICE = 0.4e-6, 1.6e-6  # dollars of a token in and out, as in conf/endpoint/openai.yaml
+PRICE = 0.4e-6, 1.6e-6  # dollars of a token in and out
 pytestmark = [
     pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800),
     pytest.mark.skipif(

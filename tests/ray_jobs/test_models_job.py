@@ -66,7 +66,7 @@ def test_tiny_models_run_through_the_whole_job(tmp_path: Path) -> None:
         *shared,
         "caption=jax",
         "caption.also=null",
-        "embed=jax",
+        "embed=minilm",
         f"embed.model={bert}",
     )
     assert ours.problem is None

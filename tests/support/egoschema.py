@@ -14,7 +14,7 @@ from mustsee.records import Video
 
 
 def keywords() -> Keywords:
-    return instantiate(OmegaConf.load("conf/keywords/egoschema.yaml"), _convert_="all")
+    return instantiate(OmegaConf.load("conf/egoschema.yaml").keywords, _convert_="all")
 
 
 def asked(rows, settings, llm=None) -> list[Video]:

@@ -10,7 +10,7 @@ two sets of prompts and the chains that it compared them with (section 3.1.2, Ta
     three_call  questions; answers; decoys
 
 `Keywords` drops questions with words of the prompt, or with openings that the curators' sheet
-forbids (3.1.3 and 6.1). The words are in `conf/keywords/`.
+forbids (3.1.3 and 6.1). The words are `keywords` of `conf/egoschema.yaml`.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class EgoSchemaSettings:
     answer_prompts: tuple[str, ...] = ANSWERS
     """Prompts for answers and decoys, one drawn for each clip."""
     keywords: Keywords | None = None
-    """Words that drop a question: the job's conf/keywords."""
+    """Words that drop a question: the job's `keywords`."""
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -107,7 +107,7 @@ PAIRS = [(job, preset) for job in JOBS for preset in EXPERIMENTS]
 SERVED = [(job, preset) for job, preset in PAIRS if preset in presets.presets(CONF, job)]
 
 
-@pytest.mark.parametrize(("job", "preset"), [p for p in SERVED if p[1] != "laptop"])
+@pytest.mark.parametrize(("job", "preset"), SERVED)
 def test_a_job_takes_from_a_preset_the_keys_that_it_has(job: str, preset: str) -> None:
     needed = [f"{key}=x" for key in _open(job)]
     config = compose(job, given(job, f"+experiment={preset}"))
@@ -183,12 +183,6 @@ def test_egoschema_s_paper_draws_both_chains_with_longer_decoys() -> None:
 def test_a_preset_for_other_jobs_is_refused_with_their_names(job: str, preset: str) -> None:
     with pytest.raises(UserError, match=rf"{preset} is not for '{job}': it is for "):
         compose(job, [f"+experiment={preset}"])
-
-
-def test_the_laptop_preset_is_the_default_of_every_job() -> None:
-    assert [presets.expand(CONF, job, ["+experiment=laptop", "a=1"]) for job in JOBS] == [
-        ["a=1"] for _ in JOBS
-    ]
 
 
 def test_every_job_that_calls_models_takes_the_presets() -> None:
@@ -489,7 +483,7 @@ def test_every_cluster_lists_every_stage() -> None:
 
 
 def test_videos_are_not_sampled_without_vectors() -> None:
-    job = build(compose("neptune", given("neptune", "diversity=sample", "embed=none")))
+    job = build(compose("neptune", given("neptune", "diversity.size=9", "embed=none")))
     with pytest.raises(UserError, match="embed=minilm"):
         job()
 

@@ -182,12 +182,13 @@ def test_each_run_of_a_sweep_has_a_folder_of_its_own(tmp_path: Path) -> None:
     given = [
         f"questions={tmp_path}/neptune_full.json",
         f"out={tmp_path}/o",
-        "answer=random,longest",
+        "answer=guess",
+        "answer.by=random,longest",
     ]
     command = [sys.executable, "-m", "ray_jobs.evaluate", "-m", *given]
     subprocess.run(command, check=True, capture_output=True, cwd=CONF.parent)
     results = sorted((tmp_path / "o").rglob("results.json"))
-    assert [path.parent.name for path in results] == ["answer-longest", "answer-random"]
+    assert [path.parent.name for path in results] == ["by-longest", "by-random"]
     models = [json.loads(path.read_text())["results"][0]["model"] for path in results]
     assert models == ["guess longest", "guess random"]
 

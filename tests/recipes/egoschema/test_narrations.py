@@ -76,7 +76,7 @@ def test_a_faulty_table_is_refused_with_the_reason(tmp_path) -> None:
     with pytest.raises(UserError, match=r"row 2.*'later'"):
         narrations.read(str(path), columns("table"))
     with pytest.raises(UserError, match="no column 'start_timestamp'"):
-        narrations.read(str(path), columns("epic55"))
+        narrations.read(str(path), columns("epic"))
     with pytest.raises(UserError, match="cannot read"):
         narrations.read(str(tmp_path / "none.csv"), columns("table"))
     with pytest.raises(UserError, match="not JSON"):
@@ -100,22 +100,20 @@ def test_jsonl_and_csv_read_the_same(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "path", "count"),
+    ("path", "count"),
     [
         (
-            "epic55",
             "narrations/epic-kitchens+epic-kitchens-55-annotations/EPIC_train_action_narrations.csv",
             28_587,
         ),
         (
-            "epic100",
             "narrations/epic-kitchens+epic-kitchens-100-annotations/UDA_annotations/EPIC_100_uda_source_train.csv",
             16_115,
         ),
     ],
 )
-def test_real_epic_narrations(name: str, path: str, count: int) -> None:
-    read = narrations.read(str(material(path)), columns(name))
+def test_real_epic_narrations(path: str, count: int) -> None:
+    read = narrations.read(str(material(path)), columns("epic"))
     assert len(read) + read.skipped == count
     for lines in read.lines.values():
         assert all(a.start <= b.start for a, b in pairwise(lines))

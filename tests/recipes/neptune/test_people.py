@@ -18,6 +18,7 @@ from mustsee.recipes.neptune.diversity import Diversity, impression
 from mustsee.records import Keyframe, Video
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose
+from ray_jobs.runtime.run import RunningJob
 from tests.layouts.test_exports import made
 
 
@@ -66,15 +67,29 @@ def test_only_known_values_are_parsed() -> None:
             impression().read(reply)
 
 
-def test_perceiving_people_is_off_by_default() -> None:
-    arguments = ["videos=v", "out=o"]
-    job = build(compose("neptune", arguments))
-    assert job.people.llm is None
-    strata = "diversity.strata=[perceived_age,perceived_gender]"
-    with pytest.raises(UserError, match="people=model"):
-        build(compose("neptune", ["videos=README.md", "out=o", "diversity=sample", strata]))()
-    wanted = build(compose("neptune", [*arguments, "people=model", "llm=openai", "key_env=null"]))
-    assert wanted.people.llm.model == "gpt-6-luna"
+@pytest.mark.parametrize(
+    ("given", "perceived"),
+    [
+        (["diversity.size=9"], False),
+        (["diversity.size=9", "diversity.strata=[perceived_age]"], True),
+        (["diversity.strata=[perceived_age]"], False),
+    ],
+)
+def test_people_are_perceived_only_for_the_strata_of_a_sample(
+    given: list[str], perceived: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "v.mp4").touch()
+    queued: list[str] = []
+    monkeypatch.setattr(RunningJob, "stage", lambda run, name, part, **_: queued.append(name))
+    monkeypatch.setattr(RunningJob, "publish", lambda *_, **__: 0)
+    job = build(compose("neptune", [f"videos={tmp_path}", f"out={tmp_path}/o", *given]))
+    assert job() == 0
+    assert ("people" in queued) == perceived
+
+
+def test_people_are_perceived_by_the_run_s_model_which_must_take_images() -> None:
+    given = ["videos=v", "out=o", "llm=openai", "key_env=null"]
+    assert build(compose("neptune", given)).people.llm.model == "gpt-6-luna"
     with pytest.raises(UserError, match="takes no images"):
         People(llm=OpenAI(model="m", base_url="http://x", looks=False)).check()
 

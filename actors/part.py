@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from mustsee.calls.llm import Llm, VideoInput
-from mustsee.files.store import Store
+from mustsee.files.store import Store, identity
 from mustsee.records import Video
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.conditions.watch import VideoPreparer
 
 Opened = Callable[[Video], Video | Awaitable[Video]]
 Each = Callable[[Iterable[Any]], Iterator[Any]]
@@ -190,3 +191,14 @@ class Answerer(NamedAnswerer, Protocol):
     def listens(self) -> bool: ...
     @property
     def open_ended(self) -> bool: ...
+
+
+def model_identity(llm: LlmConfig) -> list[Any]:
+    """What counts in the store's key of a part that may show videos to a model."""
+    return [llm.identity, identity(video_input_of(llm))]
+
+
+def video_input_of(llm: LlmConfig, store: Store | None = None) -> VideoPreparer | None:
+    """What prepares videos for a model, keeping recoded clips in `store`; None: it takes none."""
+    video = capabilities_of(llm).video
+    return VideoPreparer(video, store) if video is not None else None

@@ -23,7 +23,6 @@ from rich.text import Text
 
 from actors.answer.battery import Battery, ConditionAnswerer, every_model, puts
 from actors.answer.llm import AnswerLlm
-from actors.hear.missing import HearMissing
 from actors.part import Part
 from actors.stages.grade import GradeReplies
 from mustsee.audit import page, repeats, show, versions
@@ -43,7 +42,7 @@ from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from mustsee.text import printable
 from ray_jobs.cli.launch import launch
-from ray_jobs.runtime.question_rows import rows_of
+from ray_jobs.runtime.question_rows import HearMissing, rows_of
 from ray_jobs.runtime.run import JobSettings
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from actors.hear.missing import HearMissing
 from actors.part import Part
 from actors.stages.certify import FILTER, Certify
 from mustsee.evaluate import certificate_show
@@ -24,7 +23,7 @@ from mustsee.layouts import read
 from mustsee.layouts.columns import columns_from
 from mustsee.run.tables import Tables
 from ray_jobs.cli.launch import launch
-from ray_jobs.runtime.question_rows import rows_of
+from ray_jobs.runtime.question_rows import HearMissing, rows_of
 from ray_jobs.runtime.run import JobSettings
 
 

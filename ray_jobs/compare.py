@@ -50,8 +50,7 @@ from mustsee.run import compare_runs_show, outputs
 from mustsee.run.report import environment
 from mustsee.text import LETTERS, printable
 from ray_jobs.cli.launch import launch
-from ray_jobs.runtime.evaluations import FoundEvaluations, read_evaluations
-from ray_jobs.runtime.made_runs import read_runs
+from ray_jobs.runtime.compared_runs import FoundEvaluations, read_evaluations, read_runs
 from ray_jobs.runtime.provenance import versions
 
 RECIPE, RUNS_RECIPE = "compare", "compare_runs"  # their files do not mix in one folder

@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,8 +24,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import psutil
+from omegaconf import OmegaConf
 from pyarrow import fs
 from rich.console import Console
 from rich.table import Table
@@ -37,15 +40,9 @@ from mustsee.errors import UserError
 from mustsee.files.store import resolve
 from mustsee.nn import weights
 from mustsee.run.preflight import ResourceDemand, lacking_resources
-from ray_jobs.cli.compose import CONF
+from ray_jobs.cli.compose import CONF, compose_job
 from ray_jobs.cli.launch import launch
-from ray_jobs.cli.preset_models import (
-    WITH_MODELS,
-    choice_endpoints,
-    last_checked,
-    preset_endpoints,
-)
-from ray_jobs.cli.presets import preset_file
+from ray_jobs.cli.presets import jobs_of_preset, preset_file
 from ray_jobs.runtime.cluster import Cluster, answers, connect_ray
 
 GIB = 1 << 30
@@ -63,6 +60,8 @@ OBJECTS = {  # packages of look=objects, the default of `mustsee make`
 }
 MODULES = {"faster_whisper": "speech", "rapidocr": "on-screen text"}
 CURRENT = Path("/tmp/ray/ray_current_cluster")  # written by `ray start`
+CHECKED = re.compile(r"^# Last checked [^\n]*?(\d{4}-\d\d-\d\d)", re.MULTILINE)
+WITH_MODELS = ("openai", "gemini", "openrouter", "vllm", "ollama")  # presets by provider or server
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,6 +316,49 @@ def judge() -> DoctorCheck:
     file = Path(mini.__file__).parents[1] / "assets" / "judge_mini.safetensors"
     detail = str(file) if file.is_file() else f"no {file}: is the checkout complete? see git status"
     return DoctorCheck(what="weights of judge=mini", ok=file.is_file(), detail=detail)
+
+
+def preset_endpoints(name: str) -> list[Endpoint]:
+    """The endpoints that a preset makes `mustsee make`, or the first job that takes it, ask."""
+    jobs = jobs_of_preset(CONF, name)
+    job = "make" if "make" in jobs else jobs[0]
+    return _endpoints(job, [f"+experiment={name}"])
+
+
+def choice_endpoints(group: str, choice: str) -> list[Endpoint]:
+    """The endpoints of one choice of a group of `mustsee neptune`."""
+    return _endpoints("neptune", [f"{group}={choice}"])
+
+
+def _endpoints(job: str, overrides: list[str]) -> list[Endpoint]:
+    config = compose_job(job, overrides)
+    for key in config:
+        if OmegaConf.is_missing(config, key):  # such as out=, to which other keys refer
+            config[key] = "-"
+    plain: Any = OmegaConf.to_container(config, resolve=True)
+    found = {(e.model, e.base_url): e for e in _walk(plain)}
+    return list(found.values())
+
+
+def _walk(node: Any) -> Iterator[Endpoint]:
+    if isinstance(node, Mapping):
+        model = node.get("model")
+        if isinstance(model, str) and model != "???" and {"base_url", "key_env"} <= node.keys():
+            yield Endpoint(
+                model=model, base_url=node["base_url"], key_env=node["key_env"],
+                prices=node.get("prices") or {},
+            )  # fmt: skip
+        for value in node.values():
+            yield from _walk(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _walk(value)
+
+
+def last_checked(file: Path) -> str:
+    """The day on which a preset's models were last looked up; "" if its file does not say."""
+    match = CHECKED.search(file.read_text())
+    return match[1] if match else ""
 
 
 if __name__ == "__main__":

@@ -24,10 +24,12 @@ import mustsee
 from actors.answer.guess import TextGuesser
 from actors.answer.llm import AnswerLlm
 from actors.answer.predictions import Predictions
-from actors.hear.missing import HearMissing
-from actors.part import Answerer, NamedAnswerer, Part
+from actors.calls.gateway import HasSubstitutes, MeteredModel
+from actors.llm.openai import OpenAI
+from actors.part import Answerer, LlmConfig, NamedAnswerer, Part
 from actors.stages.ask_options import prompts_in
 from actors.stages.grade import GradeReplies
+from mustsee.errors import UserError
 from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.compare import BLIND, FRAMES, GUESS, WORDS
@@ -36,6 +38,7 @@ from mustsee.evaluate.open_metrics import OpenMetric, resolve_metrics
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.thresholds import accuracy_by_threshold, draw_thresholds
 from mustsee.files import schemas
+from mustsee.files.store import Store
 from mustsee.judge.points import counted_points
 from mustsee.layouts import QuestionFile, read
 from mustsee.layouts.columns import columns_from
@@ -44,9 +47,11 @@ from mustsee.layouts.reading import first
 from mustsee.media.pixels import are_measured
 from mustsee.records import Question
 from mustsee.run.tables import Tables
+from mustsee.server_probe.keep import SentMaterial, find_in_store, read_probe, warn
+from mustsee.server_probe.record import FILE
+from mustsee.text import printable
 from ray_jobs.cli.launch import launch
-from ray_jobs.runtime.probed_servers import EvaluatedProbe, evaluated_probes
-from ray_jobs.runtime.question_rows import rows_of
+from ray_jobs.runtime.question_rows import HearMissing, rows_of
 from ray_jobs.runtime.run import JobSettings
 
 
@@ -270,6 +275,83 @@ def _has_open_questions(reading: QuestionFile) -> bool:
 def _is_graded(question: Question) -> bool:
     """Whether a grader or a judge reads its answers."""
     return not question.options and not question.asks_when
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluatedProbe:
+    """A probe of a server that an evaluation asks. `warnings`: its faults that concern what the
+    evaluation sends. `name`: of its file in the output folder.
+    """
+
+    record: Mapping[str, Any]
+    warnings: Sequence[str]
+    name: str = FILE
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each warning."""
+        place = f"{self.record['model']} at {self.record['base_url']}"
+        taken = self.record["taken"][:10]
+        return [printable(f"probe of {place}, {taken}: {warning}") for warning in self.warnings]
+
+    def show_warnings(self) -> None:
+        """Print the warnings, before anything is paid for."""
+        for line in self.lines:
+            print(f"mustsee: warning: {line}", file=sys.stderr, flush=True)
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Write the probe beside the results, and return what results.json says of it."""
+        text = json.dumps(self.record, indent=2, ensure_ascii=False)
+        (folder / self.name).write_text(text + "\n", encoding="utf-8")
+        about = {key: self.record[key] for key in ("model", "base_url", "taken")}
+        return {"file": self.name, **about, "warnings": list(self.warnings)}
+
+
+def evaluated_probes(answer: Part, given: str | None, store: str) -> list[EvaluatedProbe]:
+    """Return the probes of the model under test and of its fallbacks: that of the folder `given`
+    for the first, those in the store for the others. Raises UserError for a probe of another model.
+    """
+    models = _models(answer)
+    if given is not None and not models:
+        raise UserError(f"server_probe={given!r}: answer= asks no endpoint here; leave it out")
+    probes: list[EvaluatedProbe] = []
+    for number, model in enumerate(models):
+        endpoint = model.endpoint
+        record = (
+            read_probe(given, endpoint.model, endpoint.base_url)
+            if given is not None and number == 0
+            else find_in_store(Store(store), endpoint.model, endpoint.base_url)
+        )
+        if record is not None:
+            name = f"probe_{len(probes) + 1}.json" if probes else FILE
+            warnings = list(warn(record, sent_material(answer, model)))
+            probes.append(EvaluatedProbe(record=record, warnings=warnings, name=name))
+    return probes
+
+
+def _models(answer: Part) -> list[Any]:
+    """The endpoints that an answerer asks: its model and the fallbacks."""
+    llm: LlmConfig | None = answer.llm if isinstance(answer, AnswerLlm) else None
+    if not isinstance(llm, MeteredModel):
+        return []
+    return list(llm.ways) if isinstance(llm, HasSubstitutes) else [llm]
+
+
+def sent_material(answer: Part, model: object) -> SentMaterial:
+    """Return what an answerer sends to a model of each video."""
+    if not isinstance(answer, AnswerLlm) or not answer.looks:
+        return SentMaterial()
+    see, rag = answer.see, answer.rag
+    part = model.video.part if isinstance(model, OpenAI) else ""
+    if answer.watches:
+        return SentMaterial(video=True, sound=see.listens, part=part)
+    if isinstance(model, OpenAI) and model.frames_as == "clip":
+        return SentMaterial(video=True, part=part)
+    if rag.on:
+        return SentMaterial(images=rag.clips * rag.per_clip)
+    if see.condition == "one_frame":
+        return SentMaterial(images=1)
+    return SentMaterial(images=see.frames or see.most)
 
 
 if __name__ == "__main__":

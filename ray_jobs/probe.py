@@ -26,8 +26,7 @@ from actors.calls.parameters import Learned, read
 from actors.calls.served import Listings, model_notes
 from actors.calls.trial import is_local_address
 from actors.part import LlmConfig
-from actors.server_probe.asking import ProbeAsker
-from actors.server_probe.model import ProbedModel, plan_calls
+from actors.server_probe.asking import ProbeAsker, ProbedModel, plan_calls
 from actors.server_probe.probing import ServerProbe
 from mustsee.calls.models import find_model, model_table
 from mustsee.calls.refusals import SCHEMA

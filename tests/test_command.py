@@ -12,10 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mustsee.errors import UserError
-from ray_jobs.cli.command import FOLDERS, SECTIONS, run
+from ray_jobs.cli.command import FOLDERS, SECTIONS, jobs, run
 from ray_jobs.cli.completion import words
 from ray_jobs.cli.compose import CONF, INPUTS, choices, compose, compose_job, known_keys
-from ray_jobs.cli.jobs import jobs
 from ray_jobs.cli.launch import launch
 from ray_jobs.cli.presets import contents
 

@@ -209,7 +209,7 @@ CHOICES = {
         "from actors.llm.transformers import Transformers; Transformers(model='x').open()"
     ),
     "peft": (
-        "from actors.judge.gem_fit import GemFit; from ray_jobs.runtime.judge_trainers import"
+        "from actors.judge.gem_fit import GemFit; from ray_jobs.judge_train import"
         " GemTrainer; GemTrainer(fit=GemFit(base='x'))([], [], None, 'x')"
     ),
     "rapidocr": "from mustsee.media.ocr import RapidReader; RapidReader()",

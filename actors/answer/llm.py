@@ -12,11 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
-from actors.answer.look import AnswererFrames, FrameAnswerer
-from actors.answer.sent import describe_sent
-from actors.part import LlmConfig, Opened, RunContext
+from actors.answer.look import AnswererFrames, FrameAnswerer, describe_sent
+from actors.part import LlmConfig, Opened, RunContext, model_identity, video_input_of
 from actors.stages.ask_options import prompts_in
-from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import FreshReplies, Llm, Message, Request, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
 from mustsee.evaluate.answers import (

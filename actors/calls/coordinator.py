@@ -12,23 +12,66 @@ else from its restart log; the search for rate limits starts again.
 
 from __future__ import annotations
 
+import io
 import math
+import os
+import pickle
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from actors.calls.admission import AdmissionRequest, Grant
 from actors.calls.liveness import LivenessServer
 from mustsee.calls.budget import Budget, HeldAmount
 from mustsee.calls.call_log import CallLog
 from mustsee.calls.limits import Admission, Limits, Rates
-from mustsee.calls.restart_log import RestartLog
 from mustsee.calls.usage import RETRY_OUTCOMES, CallOutcome, UsageTotals
+from mustsee.errors import MustseeError
 from mustsee.files.store import StoreDamage
 from mustsee.run import other_runs
 from mustsee.run.record import NOTHING, RowOutcome, RunAbort, Snapshot, StageCounts, WorkTimes
+
+
+class RestartLog:
+    """The messages that a process received, written so that its successor can replay them: one
+    pickled `(name, arguments)` after another in the file `path`, on the local disk. A kill may have
+    cut off the last one. None: nothing is written.
+    """
+
+    def __init__(self, path: str | None = None) -> None:
+        self._path, self._file = path, -1
+
+    def read_entries(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """Yield the messages of a killed predecessor. Read all of them before adding more."""
+        if self._path is None:
+            return
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        with open(self._file, "rb", closefd=False) as file:
+            content = io.BytesIO(file.read())
+        whole = 0
+        while whole < len(content.getbuffer()):
+            try:
+                name, arguments = pickle.load(content)
+            except (EOFError, pickle.UnpicklingError):
+                os.truncate(self._file, whole)
+                return
+            whole = content.tell()
+            yield name, arguments
+
+    def add(self, name: str, *arguments: Any) -> None:
+        """Write a message. Raises MustseeError where the disk is full."""
+        if self._path is None:
+            return
+        try:
+            os.write(self._file, pickle.dumps((name, arguments)))
+        except OSError as error:
+            raise MustseeError(
+                f"cannot write the run's counts to {self._path!r}: {error.strerror}; free disk "
+                "space: finished work is kept, and the same command goes on from here"
+            ) from error
 
 
 class HelperQuotas:

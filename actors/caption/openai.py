@@ -16,8 +16,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext
-from actors.video_input import model_identity, video_input_of
+from actors.part import LlmConfig, Opened, RunContext, model_identity, video_input_of
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, UserError

@@ -15,6 +15,7 @@ import gc
 import inspect
 import os
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from actors.calls.batches import blocks_held
-from actors.engine import problems
+from actors.calls.coordinator import OVERRAN_DEATHS
 from actors.engine.hardware import Hardware
 from actors.engine.meter import Meter, RowWork
 from actors.engine.session import Session
@@ -277,13 +278,13 @@ class StageWorker:
             error, BadRow | Transient | BudgetSpent
         ):
             raise error
-        result = _failed(problems.problem_from_error(self.stage.name, error))
+        result = _failed(problem_from_error(self.stage.name, error))
         return self._settle(task, result, "problem", timer, keep=isinstance(error, BadRow))
 
     def _killed(self, task: RowTask, deaths: int) -> pa.Table:
         timeout = self.stage.hardware.seconds(task.row.duration)
         self.session.event(self.stage.name, "problem")
-        return _failed(problems.problem_from_deaths(self.stage.name, deaths, timeout))
+        return _failed(problem_from_deaths(self.stage.name, deaths, timeout))
 
     def _assemble(
         self,
@@ -377,3 +378,29 @@ def _array(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     if isinstance(values, pa.ChunkedArray):
         values = values.chunk(0)
     return values if values.type == kind else values.cast(kind)
+
+
+def problem_from_error(stage: str, error: Exception) -> Problem:
+    """The problem of an error that a part raised; an unexpected error is given with its place."""
+    message = str(error)
+    if not isinstance(error, MustseeError):
+        frames = traceback.extract_tb(error.__traceback__)
+        if frames:
+            message += f" (at {frames[-1].filename.rsplit('/', 2)[-1]}:{frames[-1].lineno})"
+    return Problem(stage=stage, error=type(error).__name__, message=message, attempts=1)
+
+
+def problem_from_deaths(stage: str, deaths: int, most: float | None) -> Problem:
+    """The problem of a row with which `deaths` workers died. `most`: its timeout in seconds."""
+    if deaths >= OVERRAN_DEATHS:
+        message = (
+            f"it took longer than {most:g} s, the timeout of a video of this length "
+            f"(cluster.stages.{stage}.limit), and its worker was killed: something hangs, or the "
+            "machine is too slow; check the file, or set a higher limit"
+        )
+        return Problem(stage=stage, error="TooLong", message=message, attempts=1)
+    message = (
+        f"the worker was killed {deaths} times while it worked on this row (out of memory, or a "
+        "crash in native code); check the file, or leave the row out"
+    )
+    return Problem(stage=stage, error="WorkerKilled", message=message, attempts=deaths)

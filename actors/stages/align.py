@@ -167,10 +167,10 @@ def _parts(path: str) -> list[str]:
 def _classifier(path: str) -> Probabilities:
     first = _parts(path)[0]
     if first.endswith(".npz"):
-        from actors.classifier.embedded import HeadClassifier
+        from actors.classifier import HeadClassifier
 
         return HeadClassifier(first)
-    from actors.classifier.bert import BertClassifier
+    from actors.classifier import BertClassifier
 
     return BertClassifier(path)
 

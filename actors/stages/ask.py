@@ -10,9 +10,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from actors.part import LlmConfig, Opened, RunContext, capabilities_of
+from actors.part import (
+    LlmConfig,
+    Opened,
+    RunContext,
+    capabilities_of,
+    model_identity,
+    video_input_of,
+)
 from actors.stages.ask_options import AskOptions
-from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import Asker, is_rules
 from mustsee.files.store import keyed_by
 from mustsee.media.contact_sheet import SheetRules

@@ -6,9 +6,8 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext, capabilities_of
+from actors.part import LlmConfig, Opened, RunContext, capabilities_of, video_input_of
 from actors.stages.ask_options import AskOptions
-from actors.video_input import video_input_of
 from mustsee.calls.llm import is_rules
 from mustsee.enrich import traces
 from mustsee.enrich.traces import Traces

@@ -8,7 +8,7 @@ On a local disk entries are appended, which survives a killed process, and synce
 second, so that a machine that fails loses the entries of the last second. On an object store the
 current file is rewritten whole until it is large. The coordinator of a run that restarts under the
 same name continues its files. Each entry carries a checksum; where damaged ones were skipped, or
-`run.json` knows of more calls, the money that is missing is found (`mustsee.calls.call_log_check`)
+`run.json` knows of more calls, the money that is missing is found (`read_recorded`)
 and entered once. The entries also show what calls were billed against their estimates
 (`mustsee.calls.budget`).
 """
@@ -16,17 +16,17 @@ and entered once. The entries also show what calls were billed against their est
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from pyarrow import fs
 
 from mustsee.calls.budget import BillingHistory, CallCost, Pair
-from mustsee.calls.call_log_check import ROUNDING_USD, is_own, read_recorded, usd_of_replies
 from mustsee.calls.call_log_files import (
     ENDING,
     RunFile,
@@ -36,13 +36,17 @@ from mustsee.calls.call_log_files import (
     write_line,
 )
 from mustsee.calls.usage import CallCounts, CallOutcome, UsageTotals
-from mustsee.files.store import resolve
+from mustsee.errors import MustseeError
+from mustsee.files.store import Store, in_folder, resolve
 
 FOLDER = "call_log"
 START_FORMAT = "%Y%m%dT%H%M%S%f"  # how a run's start stands in its name
 UNWRITTEN_FIELDS = ("account", "said", "quotas")  # they concern limits, not money
 DEFAULTS = {f.name: f.default for f in fields(CallOutcome)}
 COSTS = [f.name for f in fields(CallCost)]
+RECORD = "run.json"
+REPLIES = "llm"  # the store's folder of replies
+ROUNDING_USD = 1e-6  # dollars; `run.json` has rounded sums
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,3 +372,46 @@ def _written_fields(entry: CallOutcome) -> dict[str, Any]:
         for name, value in vars(entry).items()
         if name not in UNWRITTEN_FIELDS and value != DEFAULTS[name]
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedSpent:
+    """What `run.json` says that all runs had spent: calls, those without an answer, and dollars,
+    those that lost calls may have cost included.
+    """
+
+    calls: int = 0
+    unanswered: int = 0
+    usd: float = 0.0
+
+
+def read_recorded(filesystem: fs.FileSystem, folder: str) -> RecordedSpent:
+    """Return what the last finished run of a folder recorded; nothing where that cannot be read."""
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        if filesystem.get_file_info(f"{folder}/{RECORD}").type != fs.FileType.File:
+            return RecordedSpent()
+        with filesystem.open_input_file(f"{folder}/{RECORD}") as file:
+            spent: dict[str, Any] = json.loads(file.read())["llm"]["all_runs"]
+        names = ("usd", "unknown_usd", "unanswered_usd")
+        return RecordedSpent(
+            calls=int(spent["calls"]),
+            unanswered=int(spent.get("unanswered", 0)),
+            usd=sum(float(spent.get(name, 0.0)) for name in names),
+        )
+    return RecordedSpent()
+
+
+def is_own(store: str | None, out: str) -> bool:
+    """Whether a store lies in the output folder, so that its replies were paid for by its runs."""
+    return store is not None and store.startswith(in_folder(out, "").partition("?")[0])
+
+
+def usd_of_replies(store: str, known: Container[str]) -> float:
+    """Return the dollars of the stored replies to calls that are not `known`."""
+    total, replies = 0.0, Store(store)
+    with contextlib.suppress(OSError, MustseeError):
+        for key in replies.keys(REPLIES):
+            if key not in known and (content := replies.get(REPLIES, key)) is not None:
+                with contextlib.suppress(ValueError, TypeError, AttributeError):
+                    total += float(cast(dict[str, Any], json.loads(content)).get("usd", 0.0))
+    return total

@@ -1,7 +1,7 @@
 """What is known of models: prices, context, modalities, limits and shutdown dates.
 
 The table is assets/models.json, of litellm, which `make upgrade` renews
-(`mustsee.calls.model_snapshot`, decision 0112). A model has a row for each provider, because the
+(`deploy/model_snapshot.py`, decision 0112). A model has a row for each provider, because the
 same name may have several prices; the address of an endpoint says which provider it is.
 """
 

@@ -100,7 +100,7 @@ class Answer:
     probable letter, from a model that returns log-probabilities. `cut`: it was cut off at the limit
     of tokens. `none_option`: "None of the others" stood in place of the right option. `by_option`:
     the letter is that of the option with the most probable Yes; no reply names it. `sent`: hashes
-    of what was sent, and tokens (`actors.answer.sent`). `prompt`: name and hash of its template.
+    of what was sent, and tokens (`actors.answer.look`). `prompt`: name and hash of its template.
     """
 
     question: Question

@@ -11,13 +11,12 @@ Relative paths are the caller's. Exit codes are the jobs'.
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ray_jobs.cli.jobs import ROOT, jobs
-from ray_jobs.cli.shells import SCRIPTS
-
+ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("actors", "benchmarks", "loopback", "mustsee", "ray_jobs", "serve")
 FIRST = {  # first steps that --help shows
     "make questions of your videos": "make videos=FOLDER out=runs/mine",
@@ -31,6 +30,44 @@ SECTIONS = {  # jobs by purpose, as --help lists them
     "test models and datasets": ("probe", "evaluate", "rescore", "audit", "clean", "certificate"),
     "set up, train, measure": (),  # all other jobs
 }
+
+
+# Bash splits words at `=`, so only the text after it is completed.
+_BASH = r"""# eval "$(mustsee completion bash)" in ~/.bashrc
+_mustsee() {
+    local line=${COMP_LINE:0:COMP_POINT}
+    local -a typed=($line)
+    [[ $line == *[[:space:]] ]] && typed+=("")
+    local last=${typed[${#typed[@]}-1]} IFS=$'\n'
+    local cut=""
+    [[ $last == *=* ]] && cut=${last%=*}=
+    COMPREPLY=($(mustsee completion words "${typed[@]:1}" 2>/dev/null))
+    COMPREPLY=("${COMPREPLY[@]#"$cut"}")
+    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+}
+complete -o default -F _mustsee mustsee"""
+_ZSH = r"""# eval "$(mustsee completion zsh)" in ~/.zshrc, after compinit
+_mustsee() {
+    local -a candidates=("${(@f)$(mustsee completion words "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    candidates=(${candidates:#})
+    if (( $#candidates )); then
+        compadd -Q -S '' -- $candidates
+    else
+        compset -P '*=' && _files
+    fi
+}
+compdef _mustsee mustsee"""
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH}
+
+
+def jobs(root: Path) -> dict[str, str]:
+    """The first line of each job's `conf/NAME.yaml`, by job."""
+    texts = {path.stem: path.read_text("utf-8") for path in sorted((root / "conf").glob("*.yaml"))}
+    return {
+        name: text.partition("\n")[0].lstrip("# ")
+        for name, text in texts.items()
+        if re.search(r"^job: ", text, re.MULTILINE)
+    }
 
 
 def main() -> None:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ray_jobs.cli import presets
+from ray_jobs.cli.command import SCRIPTS, jobs
 from ray_jobs.cli.compose import CONF, choices, comments, defaults
-from ray_jobs.cli.jobs import jobs
-from ray_jobs.cli.shells import SCRIPTS
 
 
 def words(typed: Sequence[str]) -> list[str]:

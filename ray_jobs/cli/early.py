@@ -27,7 +27,7 @@ from ray_jobs.cli.compose import INPUTS
 ROOT = Path(__file__).resolve().parents[2]
 KINDS: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str, "None": None}
 # classes with the settings of all jobs, by module of ray_jobs/runtime
-SHARED = {"run": "JobSettings", "dry_run_rows": "DryRun"}
+SHARED = {"run": "JobSettings", "dry_run": "DryRun"}
 ALWAYS_CALLED = ("ask", "answer", "verifier")  # parts whose models every run calls
 
 

@@ -34,7 +34,7 @@ from ray_jobs.cli.build import build
 from ray_jobs.cli.class_defaults import fill
 from ray_jobs.cli.compose import CONF, compose, compose_job, readable, unknown_flag
 from ray_jobs.runtime.heartbeat import heartbeat
-from ray_jobs.runtime.quick_start import without_collection
+from ray_jobs.runtime.local_ray import without_collection
 
 EVERY = "all"  # the word behind --help that shows all
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)  # errors of a write to a full disk

@@ -25,8 +25,7 @@ from mustsee.run import outputs
 from mustsee.run.preflight import ResourceDemand, lacking_resources, same_model_warnings
 from ray_jobs.runtime import barrier, local_ray
 from ray_jobs.runtime.heartbeat import show_step
-from ray_jobs.runtime.last_words import last_words
-from ray_jobs.runtime.quick_start import without_collection
+from ray_jobs.runtime.local_ray import last_words, without_collection
 from ray_jobs.runtime.trials import walk_parts
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,6 @@ from typing import Any
 
 from pyarrow import fs
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from actors.calls.endpoint import Endpoint
@@ -34,7 +33,8 @@ from mustsee.run.estimate import (
 )
 from mustsee.run.pace import EndpointLimits
 from ray_jobs.runtime.asked_models import AskedModels, asked_endpoints
-from ray_jobs.runtime.dry_run_rows import DryRun, RehearsedRows, RemainingWork
+from ray_jobs.runtime.dry_run import DryRun, RehearsedRows, RemainingWork
+from ray_jobs.runtime.outcome import plain_table
 from ray_jobs.runtime.rehearse import FIRST_TOKEN_S, TOKENS_PER_SECOND
 from ray_jobs.runtime.trials import walk_parts
 
@@ -272,10 +272,8 @@ def show(estimate: Forecast, models: AskedModels) -> None:
     console = Console()
     for line in models.unpriced:
         console.print(Text(line, style="bold red"), soft_wrap=True)
-    table = Table(title="remaining work", title_justify="left", title_style="bold", box=None)
-    for name in ("stage", "prompt", "rows", "calls", "tokens in", "out", "USD", "time"):
-        left = name in ("stage", "prompt")
-        table.add_column(name, justify="left" if left else "right")
+    figures = ("rows", "calls", "tokens in", "out", "USD", "time")
+    table = plain_table("remaining work", ("stage", "prompt", *figures), figures)
     for each in estimate.stages:
         table.add_row(each.stage, "", f"{each.rows:.0f}", "", "", "", "", duration(each.seconds))
         for name, cost in each.prompts.items():

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
+from actors.hear.auto import Auto
+from actors.part import Opened, Part, RunContext
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import FILTER, GRADE
 from mustsee.files import schemas
@@ -166,3 +171,25 @@ def whole(video: Video) -> Video:
         lines = video.lines and transcript.shift_to_zero(video.lines, video.start or 0.0)
         return dataclasses.replace(video, start=None, end=None, lines=lines)
     return video
+
+
+@dataclass(frozen=True, kw_only=True)
+class HearMissing:
+    """Transcribes by `hear` a video whose `lines` are null. A transcript that came with the
+    questions stays, such as CinePile's dialogue, also one without any line.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = (*Auto.reads, "lines", "has_audio")
+    needs: ClassVar[tuple[str, ...]] = Auto.needs
+    writes: ClassVar[tuple[str, ...]] = Auto.writes
+
+    hear: Part
+
+    def open(self, run: RunContext) -> Opened:
+        transcribe = functools.cache(lambda: self.hear.open(run))
+
+        def hear(video: Video) -> Video | Awaitable[Video]:
+            return transcribe()(video) if video.lines is None else video
+
+        return hear

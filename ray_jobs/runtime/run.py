@@ -44,13 +44,12 @@ from mustsee.run import lease, outputs, tables
 from mustsee.run.best import best
 from mustsee.run.decision import Decider
 from mustsee.run.estimate import costs
-from mustsee.run.funnels import count_funnels
 from mustsee.run.inputs import first_rows
 from mustsee.run.outputs import ScratchFile, check_not_another_recipes, check_writable
 from mustsee.run.pace import StageSeconds
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
-from mustsee.run.tables import Tables
+from mustsee.run.tables import Tables, count_funnels
 from mustsee.verify.guess.counts import GuessRule
 from ray_jobs.runtime import dry_run, forecast, preview, trials
 from ray_jobs.runtime.asked_models import asked_endpoints, describe_models
@@ -66,9 +65,8 @@ from ray_jobs.runtime.cluster import (
     pools,
     preflight,
 )
-from ray_jobs.runtime.dry_run_rows import DryRun
+from ray_jobs.runtime.dry_run import DryRun, first_price
 from ray_jobs.runtime.experiment import NoTracker, Tracker, report_to_tracker
-from ray_jobs.runtime.first_price import first_price
 from ray_jobs.runtime.heartbeat import HEARTBEAT_S, show_step
 from ray_jobs.runtime.progress import Progress
 from ray_jobs.runtime.provenance import git_revision, prompt_hashes, versions

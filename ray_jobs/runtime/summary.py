@@ -29,10 +29,17 @@ from mustsee.run.tables import Tables
 from mustsee.text import clock
 from mustsee.verify.meanings import STAGES, name_with_meaning
 from mustsee.verify.sight import NOT_LOOKED_AT
-from ray_jobs.runtime import outcome
-from ray_jobs.runtime.fact_lines import funnel_tables, mostly_unread, unread_lines
 from ray_jobs.runtime.heartbeat import stop_heartbeat
-from ray_jobs.runtime.outcome import plain_line, subset_of
+from ray_jobs.runtime.outcome import (
+    funnel_tables,
+    mostly_unread,
+    outcome_lines,
+    plain_line,
+    plain_table,
+    stopped_lines,
+    subset_of,
+    unread_lines,
+)
 
 MANY_VIDEOS = 100  # videos; a larger run shows the throughput of each stage
 MAX_NAMED_VIDEOS = 20  # videos listed by name
@@ -117,50 +124,47 @@ def summarise(record: RunRecord, parts: SummaryParts, out: str, max_problem_shar
     stop_heartbeat()
     rows = record.funnel[0].entered
     console = Console()
+
+    def show(lines: Iterable[RenderableType]) -> None:
+        for line in lines:
+            console.print(line, soft_wrap=True)
+
+    def warn(lines: Iterable[str]) -> None:
+        show(plain_line(line, style="bold red") for line in lines)
+
     console.print()
     unread = mostly_unread(record.facts.requests, max_problem_share)
-    for count in unread:
-        warning = f"too little was readable: {describe_unread(count)}; {ASK_AGAIN}"
-        console.print(plain_line(warning, style="bold red"), soft_wrap=True)
+    warn(f"too little was readable: {describe_unread(c)}; {ASK_AGAIN}" for c in unread)
     console.print(_stages(record))
     shows_pace = parts.verbose or rows > MANY_VIDEOS
     if shows_pace and (stages := record.pace().get("stages")):
         console.print(_pace(stages))
     unfinished = {message for _, message in parts.stopped}
-    for line in _videos(parts.videos, rows, unfinished)[0 if parts.makes else 1 :]:
-        console.print(line, soft_wrap=True)
-    for each in funnel_tables(record.facts):
-        console.print(each, soft_wrap=True)
-    for line in unread_lines(record.facts.requests, record.facts.incomplete):
-        console.print(plain_line(line, style="bold red"), soft_wrap=True)
+    show(_videos(parts.videos, rows, unfinished)[0 if parts.makes else 1 :])
+    show(funnel_tables(record.facts))
+    warn(unread_lines(record.facts.requests, record.facts.incomplete))
     if most_lost := record.facts.most_lost:
-        console.print(plain_line(f"lost most: {most_lost}"), soft_wrap=True)
+        show([plain_line(f"lost most: {most_lost}")])
     if record.facts.total is not None and record.facts.by_rules:
-        console.print(plain_line(RULES_NOTE), soft_wrap=True)
-    for line in outcome.outcome_lines(record.questions, subset_of(record), makes=parts.makes):
-        console.print(line, soft_wrap=True)
-    for line in unverified_lines(record.questions):
-        console.print(plain_line(line, style="bold red"), soft_wrap=True)
-    for line in _best(parts.best):
-        console.print(line, soft_wrap=True)
-    for line in _lines(record, parts, out):
-        console.print(plain_line(line), soft_wrap=True)
+        show([plain_line(RULES_NOTE)])
+    show(outcome_lines(record.questions, subset_of(record), makes=parts.makes))
+    warn(unverified_lines(record.questions))
+    show(_best(parts.best))
+    show(map(plain_line, _lines(record, parts, out)))
     for renderable in parts.last:
         console.print()
         console.print(renderable)
     problems = sum(step.problems for step in record.funnel)
     failed = problems - sum(parts.stopped.values())
     if rows and failed / rows > max_problem_share:
-        warning = (
+        warn([
             f"{failed} of {rows} rows failed, more than max_problem_share={max_problem_share:g} "
             f"allows: see {out}/problems.parquet"
-        )
-        console.print(plain_line(warning, style="bold red"), soft_wrap=True)
-    for line in outcome.stopped_lines(parts.stopped, record, rows):
-        console.print(plain_line(line, style="bold red"), soft_wrap=True)
+        ])  # fmt: skip
+    warn(stopped_lines(parts.stopped, record, rows))
     too_many = rows and problems / rows > max_problem_share
-    if lost := all_calls_lost(record, parts, out):
-        console.print(plain_line(lost, style="bold red"), soft_wrap=True)
+    lost = all_calls_lost(record, parts, out)
+    warn([lost] if lost else [])
     return 3 if too_many or unread or lost or parts.stopped else 0
 
 
@@ -384,9 +388,8 @@ def _advice(name: str) -> str:
 
 
 def _stages(record: RunRecord) -> Table:
-    table = Table(title="stages", title_justify="left", title_style="bold", box=None)
-    for name in ("stage", "videos in", "out", "dropped or failed"):
-        table.add_column(name, justify="right" if name in ("videos in", "out") else "left")
+    names = ("stage", "videos in", "out", "dropped or failed")
+    table = plain_table("stages", names, ("videos in", "out"))
     for step in record.funnel:
         losses = [f"{n} {reason}" for reason, n in sorted(step.dropped.items())]
         if step.problems:
@@ -398,13 +401,10 @@ def _stages(record: RunRecord) -> Table:
 
 def _pace(stages: Mapping[str, Mapping[str, Any]]) -> Table:
     """A table of each stage's throughput, its possible throughput and its cost."""
-    title = "hours of video per hour"
-    table = Table(title=title, title_justify="left", title_style="bold", box=None)
     has_cost = any(each["usd"] for each in stages.values())
     cost = ["USD per kept question"] if has_cost else []
-    names = ["stage", "reached", "possible", "workers busy", *cost, "why idle"]
-    for name in names:
-        table.add_column(name, justify="left" if name in ("stage", "why idle") else "right")
+    figures = ["reached", "possible", "workers busy", *cost]
+    table = plain_table("hours of video per hour", ["stage", *figures, "why idle"], figures)
     for name, each in stages.items():
         rates = (_short(each[key]) for key in ("per_hour", "ceiling"))
         usd = each["usd_per_kept_question"]
@@ -431,10 +431,8 @@ def _videos(
         if total <= MAX_NAMED_VIDEOS
         else f"videos used, among the first {MAX_NAMED_VIDEOS} of {total}"
     )
-    table = Table(title=title, title_justify="left", title_style="bold", box=None)
-    for name in ("video", "length", "shots", "transcribed by", "questions passed"):
-        right = name in ("length", "shots", "questions passed")
-        table.add_column(name, justify="right" if right else "left")
+    names = ("video", "length", "shots", "transcribed by", "questions passed")
+    table = plain_table(title, names, ("length", "shots", "questions passed"))
     not_used: list[Text] = []
     for each in videos:
         video = each.video

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mustsee.calls import model_snapshot
+from deploy import model_snapshot
 from mustsee.calls.models import end_note, find_model, find_price, model_table
 from mustsee.errors import UserError
 

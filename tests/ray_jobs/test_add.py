@@ -20,11 +20,11 @@ from mustsee.files import schemas
 from mustsee.files.store import Store, identity
 from mustsee.layouts.ticks import Tick, append_tick
 from mustsee.records import Question, RequestCount, Span, Verdict, Video, passed_metric
-from mustsee.run.own_filters import read_filters
 from mustsee.run.tables import Tables
+from ray_jobs.add import read_filters
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.runtime.cluster import connect_ray
-from tests.run.test_own_filters import config_of, save
+from tests.ray_jobs.test_run_filters import config_of, save
 
 OLD = Question(
     question_id="old", video_id="v", recipe="facts", question="What is red?", question_type="k",

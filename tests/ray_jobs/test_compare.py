@@ -19,7 +19,7 @@ from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Question, Verdict
 from ray_jobs.cli.launch import CONF, build, compose
 from tests.evaluate.test_score import ask, right, wrong
-from tests.ray_jobs.runtime.test_evaluations import write_evaluation
+from tests.ray_jobs.runtime.test_compared_runs import write_evaluation
 from tests.ray_jobs.runtime.test_made_runs import ask as made
 from tests.ray_jobs.runtime.test_made_runs import write_run
 from tests.support.evaluation import questions

@@ -13,8 +13,7 @@ from loopback.endpoint import Loopback
 from ray_jobs import doctor
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose
-from ray_jobs.cli.preset_models import WITH_MODELS
-from ray_jobs.doctor import DoctorCheck
+from ray_jobs.doctor import WITH_MODELS, DoctorCheck
 
 
 def test_missing_things_are_reported_with_a_remedy(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from actors.calls.gateway import KIND
 from loopback.endpoint import Loopback
 from loopback.replies import content_hash
 from mustsee.files.store import Store
-from ray_jobs.runtime.last_words import LINE
+from ray_jobs.runtime.local_ray import LINE
 from tests.support.asking_job import CALLS, ROWS
 from tests.support.disks import fill_disk, small_disk
 from tests.support.killing import MARK, kill, mark, named, processes, raylet, until

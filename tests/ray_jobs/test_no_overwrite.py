@@ -17,7 +17,7 @@ from mustsee.records import Video
 from ray_jobs.cli import launch as launching
 from ray_jobs.cli.launch import build, compose, launch
 from ray_jobs.runtime.cluster import Cluster
-from ray_jobs.runtime.dry_run_rows import DryRun
+from ray_jobs.runtime.dry_run import DryRun
 from ray_jobs.runtime.run import JobSettings
 from tests.support.parts import Upper
 

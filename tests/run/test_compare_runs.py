@@ -22,7 +22,7 @@ from mustsee.run.compare_runs import (
     find_differences,
     match_questions,
 )
-from ray_jobs.runtime.made_runs import read_runs
+from ray_jobs.runtime.compared_runs import read_runs
 from tests.ray_jobs.runtime.test_made_runs import ask, read_two, record_of, write_run
 
 WORTH = {"rated": 4, "means": {"english": 4.5}, "checked": 4, "met": {"a": 3}, "all_met": 1,

@@ -13,7 +13,7 @@ from rich.console import Console
 from mustsee.run import compare_runs_show as show
 from mustsee.run.compare_runs import RunsComparison
 from mustsee.run.report import environment
-from ray_jobs.runtime.made_runs import read_runs
+from ray_jobs.runtime.compared_runs import read_runs
 from tests.ray_jobs.runtime.test_made_runs import ask, read_two, write_run
 
 EVIL = "</td><script>alert(1)</script>"

@@ -31,7 +31,7 @@ from mustsee.server_probe.record import (
     compare_numerals,
 )
 from mustsee.verify.conditions.seen import Condition
-from ray_jobs.runtime.probed_servers import evaluated_probes, sent_material
+from ray_jobs.evaluate import evaluated_probes, sent_material
 
 URL = "http://127.0.0.1:9/v1"
 WHOLE = compare_numerals(tuple(range(10, 42)), tuple(range(10, 42)))

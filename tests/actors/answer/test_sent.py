@@ -1,7 +1,6 @@
 """What was sent for a reply is kept in few bytes, and differs where prompt or frames differ."""
 
-from actors.answer.look import AnswererFrames
-from actors.answer.sent import describe_sent
+from actors.answer.look import AnswererFrames, describe_sent
 from mustsee.calls.llm import Message, Reply, Request, VideoClip
 from mustsee.records import Span
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from actors.engine.problems import problem_from_error
+from actors.engine.stage import problem_from_error
 from actors.hear.whisperx import WhisperX
 from mustsee.errors import UserError
 from mustsee.media.speech import speech_windows

@@ -14,10 +14,9 @@ import pytest
 from actors.answer.llm import AnswerLlm
 from actors.llm.openai import OpenAI
 from actors.llm.scripted import ScriptedModel
-from actors.part import RunContext
+from actors.part import RunContext, video_input_of
 from actors.stages.ask import Ask
 from actors.stages.vet import Vet
-from actors.video_input import video_input_of
 from loopback.endpoint import Loopback
 from loopback.replies import videos
 from mustsee.calls.llm import Message, Request, VideoClip, VideoInput

@@ -26,7 +26,7 @@ from ray_jobs.cli.compose import compose_job, files
 from ray_jobs.cli.early import kinds
 from ray_jobs.cli.launch import CONF, build, compose, launch
 from ray_jobs.runtime.cluster import check_stages, connect_ray
-from ray_jobs.runtime.dry_run_rows import DryRun
+from ray_jobs.runtime.dry_run import DryRun
 from ray_jobs.runtime.run import JobSettings
 
 JOBS = sorted(p.stem for p in CONF.glob("*.yaml") if re.search(r"^job:", p.read_text(), re.M))

@@ -17,13 +17,13 @@ import pytest
 from actors.calls.endpoint import Endpoint
 from mustsee.calls.models import SOON_DAYS, find_model, model_table
 from ray_jobs.cli.compose import CONF
-from ray_jobs.cli.preset_models import (
+from ray_jobs.cli.presets import preset_file
+from ray_jobs.doctor import (
     WITH_MODELS,
     choice_endpoints,
     last_checked,
     preset_endpoints,
 )
-from ray_jobs.cli.presets import preset_file
 
 ROOT = CONF.parent
 OPENAI, GATE = "https://api.openai.com/v1", "https://openrouter.ai/api/v1"

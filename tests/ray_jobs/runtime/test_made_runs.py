@@ -14,7 +14,7 @@ from mustsee.files import schemas
 from mustsee.files.parquet import digests_of, write_parquet
 from mustsee.records import Provenance, Question, Verdict
 from mustsee.run.compare_runs import RunsComparison
-from ray_jobs.runtime.made_runs import read_runs
+from ray_jobs.runtime.compared_runs import read_runs
 
 
 def ask(name: str, video: str = "v", **fields: Any) -> Question:

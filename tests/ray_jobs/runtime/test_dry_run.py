@@ -14,7 +14,7 @@ import pytest
 from actors.engine.stage import Stage
 from mustsee.errors import BadRow
 from ray_jobs.cli.launch import build, compose
-from ray_jobs.runtime.first_price import first_price, read_lengths, rehearse_lengths
+from ray_jobs.runtime.dry_run import first_price, read_lengths, rehearse_lengths
 
 EXAMPLES = Path(__file__).parents[3] / "examples/videos"
 VIDEOS = pa.table({"video_id": ["a", "b"], "uri": [str(EXAMPLES / "birdhouse.mp4"), "/no/file"]})

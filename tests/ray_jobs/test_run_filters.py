@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from mustsee.errors import UserError
 from mustsee.files.store import identity
-from mustsee.run.own_filters import read_filters
+from ray_jobs.add import read_filters
 from ray_jobs.cli.class_defaults import fill
 from ray_jobs.cli.compose import compose
 from ray_jobs.cli.launch import build

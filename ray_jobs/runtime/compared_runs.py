@@ -1,10 +1,13 @@
-"""Finds and reads what `mustsee evaluate` has written, for `mustsee compare`."""
+"""Finds and reads what runs have written, for `mustsee compare`: evaluations, and runs that made
+questions.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +15,26 @@ from mustsee.errors import UserError
 from mustsee.evaluate.answers import mark_replies
 from mustsee.evaluate.compare import ComparedEvaluation, score_evaluation
 from mustsee.evaluate.score import clusters_of
+from mustsee.files.parquet import check_digests
 from mustsee.files.tables import one_line_error
 from mustsee.layouts import ours
 from mustsee.layouts.errata import Errata
 from mustsee.records import Question
+from mustsee.run.compare_runs import (
+    COLUMNS,
+    ComparedRun,
+    RunsComparison,
+    compare_runs,
+    figures_of,
+    notes_of,
+)
 from mustsee.run.lease import FOLDER as LEASE
-from mustsee.run.tables import Tables
+from mustsee.run.tables import Tables, asked_models
+from mustsee.text import LETTERS
 
-KEY, RECIPE = "evaluations", "evaluate"
-RECORD, RESULTS = "run.json", "results.json"
+RECIPE = "evaluate"
+RECORD, RESULTS, QUESTIONS = "run.json", "results.json", "questions.parquet"
+NOT_MAKING = ("audit", "certificate", RECIPE)  # recipes whose questions come from elsewhere
 UNREADABLE = "(unreadable)"  # what stands in place of a recipe
 
 
@@ -41,7 +55,11 @@ def read_evaluations(source: str | Sequence[str], errata: Errata | None = None) 
     """
     if not isinstance(source, str):
         return FoundEvaluations(evaluations=tuple(_read_listed(source, errata)), unread={})
-    root, evaluations, unread = _local(KEY, source), list[ComparedEvaluation](), dict[str, str]()
+    root, evaluations, unread = (
+        _local("evaluations", source),
+        list[ComparedEvaluation](),
+        dict[str, str](),
+    )
     for folder in find_folders(root):
         try:
             evaluations.append(read_evaluation(folder, errata))
@@ -59,7 +77,7 @@ def read_evaluations(source: str | Sequence[str], errata: Errata | None = None) 
 def _read_listed(folders: Sequence[str], errata: Errata | None) -> Iterator[ComparedEvaluation]:
     if not folders:
         raise UserError("evaluations=[] names no evaluation: give the out= of mustsee evaluate")
-    local_folders(KEY, folders)
+    local_folders("evaluations", folders)
     for folder in folders:
         yield read_evaluation(Path(folder), errata)
 
@@ -123,16 +141,16 @@ def read_evaluation(folder: Path, errata: Errata | None = None) -> ComparedEvalu
     """
     run, results = (_read_json(folder, name) for name in (RECORD, RESULTS))
     if run.get("recipe") != RECIPE:
-        raise _unfit(folder, f"it is the output of mustsee {run.get('recipe')}")
+        raise _not_evaluation(folder, f"it is the output of mustsee {run.get('recipe')}")
     try:
         names = [str(one["model"]) for one in results["results"]]
         dataset, frames = str(results["questions"]), results["frames"]
         shown = str(results.get("shown", ""))
     except (KeyError, TypeError, AttributeError) as error:
-        raise _unfit(folder, f"{RESULTS} lacks {one_line_error(error)}") from error
-    for table in ("questions.parquet", "videos.parquet"):
+        raise _not_evaluation(folder, f"{RESULTS} lacks {one_line_error(error)}") from error
+    for table in (QUESTIONS, "videos.parquet"):
         if not (folder / table).exists():
-            raise _unfit(folder, f"it has no {table}")
+            raise _not_evaluation(folder, f"it has no {table}")
     try:
         cluster = clusters_of(Tables(folder).videos("source"))
         questions: Iterable[Question] = ours.open_streamed(folder).questions
@@ -140,7 +158,7 @@ def read_evaluation(folder: Path, errata: Errata | None = None) -> ComparedEvalu
             questions = (mark_replies(errata.apply(question)) for question in questions)
         scored = score_evaluation(questions, cluster, names)
     except (OSError, ValueError) as error:
-        raise _unfit(folder, one_line_error(error)) from error
+        raise _not_evaluation(folder, one_line_error(error)) from error
     return ComparedEvaluation(
         folder=str(folder), dataset=dataset, shown=shown, frames=frames, **scored
     )
@@ -150,7 +168,7 @@ def _read_json(folder: Path, name: str) -> dict[str, Any]:
     try:
         return read_object(folder, name)
     except ValueError as error:
-        raise _unfit(folder, str(error)) from error
+        raise _not_evaluation(folder, str(error)) from error
 
 
 def read_object(folder: Path, name: str) -> dict[str, Any]:
@@ -167,8 +185,54 @@ def read_object(folder: Path, name: str) -> dict[str, Any]:
     return record
 
 
-def _unfit(folder: Path, reason: str) -> UserError:
+def _not_evaluation(folder: Path, reason: str) -> UserError:
     return UserError(
         f"evaluations={str(folder)!r} is not the output of mustsee evaluate: {reason}; run the "
         "evaluation again (it reuses finished work), or leave it out"
+    )
+
+
+def read_runs(folders: Sequence[str]) -> RunsComparison:
+    """Read and compare runs. Raises UserError for fewer than two, for a folder that comes twice or
+    is not the output of a finished run, and for runs without a common video.
+    """
+    if not 2 <= len(folders) <= len(LETTERS):
+        raise UserError(
+            f"runs={list(folders)!r}: give the out= of two runs that made questions, or of up to "
+            f"{len(LETTERS)}, as runs=[A,B]"
+        )
+    places = local_folders("runs", folders)
+    return compare_runs([read_run(name, at) for name, at in zip(folders, places, strict=True)])
+
+
+def read_run(name: str, folder: Path) -> ComparedRun:
+    """Read `run.json` and `questions.parquet`. Raises UserError."""
+    try:
+        record = read_object(folder, RECORD)
+    except ValueError as error:
+        raise _not_making(name, str(error)) from error
+    if record.get("recipe") in NOT_MAKING:
+        raise _not_making(name, f"it is the output of mustsee {record['recipe']}")
+    if not (folder / QUESTIONS).exists():
+        raise _not_making(name, f"it has no {QUESTIONS}")
+    check_digests(folder, QUESTIONS)
+    tables = Tables(folder)
+    try:
+        questions = tuple(tables.questions(*COLUMNS))
+        judges = dict.fromkeys(chain.from_iterable(asked_models(tables).values()))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _not_making(name, f"{QUESTIONS} cannot be read: {one_line_error(error)}") from error
+    run = ComparedRun(name=name, record=record, questions=questions, judges=tuple(judges))
+    try:
+        _ = (run.models, run.videos, [*figures_of(run)], [*notes_of(run)])
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        fault = f"{type(error).__name__}: {one_line_error(error)}"
+        raise _not_making(name, f"{RECORD} is not as a run writes it: {fault}") from error
+    return run
+
+
+def _not_making(name: str, reason: str) -> UserError:
+    return UserError(
+        f"runs={name!r} is not the output of a run that made questions (mustsee make, neptune, "
+        f"...): {reason}; run it again (it reuses finished work), or leave it out"
     )

@@ -12,7 +12,7 @@ from mustsee.errors import UserError
 from mustsee.evaluate.compare import BLIND, CHOICE, FRAMES, Measure
 from mustsee.layouts import ours
 from mustsee.records import Question, Video
-from ray_jobs.runtime.evaluations import find_folders, read_evaluations
+from ray_jobs.runtime.compared_runs import find_folders, read_evaluations
 from tests.evaluate.test_score import ask, right, wrong
 
 

@@ -1,1 +1,0 @@
-"""Classifiers that separate narration from dialogue: the classes behind `classifier=`."""

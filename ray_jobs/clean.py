@@ -334,15 +334,11 @@ class CleanRun:
                     asker.ask_part(part)
             return
         hard = self.job.run.cluster.stages[STAGE]
-        try:
+        with self.running.naming_aborts():
             self.stream(
                 "asking the models", todo, AskPass, (self.work, self.readers, session),
                 concurrency=PARTS_IN_FLIGHT, workers=(hard.least, hard.max_workers, hard.cpus),
             )  # fmt: skip
-        except Exception as error:
-            if (aborted := self.running.snapshot().aborted) is None:
-                raise
-            raise aborted.to_error() from error
 
     def publish(self, scores: Mapping[str, ReaderScores], forecast: CleanForecast | None) -> int:
         """Write the output folder and print the report. Returns the exit code."""

@@ -34,7 +34,6 @@ from rich.table import Table
 from rich.text import Text
 
 from actors.calls.endpoint import Endpoint
-from actors.calls.served import Listings, model_notes
 from mustsee.calls.models import model_table
 from mustsee.errors import UserError
 from mustsee.files.store import resolve
@@ -43,6 +42,7 @@ from mustsee.run.preflight import ResourceDemand, lacking_resources
 from ray_jobs.cli.compose import CONF, compose_job
 from ray_jobs.cli.launch import launch
 from ray_jobs.cli.presets import jobs_of_preset, preset_file
+from ray_jobs.runtime.asked_models import Listings, model_notes
 from ray_jobs.runtime.cluster import Cluster, answers, connect_ray
 
 GIB = 1 << 30

@@ -8,6 +8,7 @@ installed) beside the files of every job. See docs/evaluate.md.
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import time
@@ -109,33 +110,24 @@ class Evaluate:
             for probe in probes:
                 probe.show_warnings()
             scores: dict[str, Any] = {}
-            return run.publish(
-                files=lambda folder, tables: self.report(
-                    folder,
-                    tables,
-                    reading,
-                    open_metrics,
-                    choice_metrics,
-                    scores,
-                    probes,
-                    errata,
-                    measured,
-                ),
-                extra=lambda _: {"scores": scores},
-                measures=True,
-            )
+            report = functools.partial(
+                self.report, reading=reading, errata=errata, measured=measured, probes=probes,
+                open_metrics=open_metrics, choice_metrics=choice_metrics, scores=scores,
+            )  # fmt: skip
+            return run.publish(files=report, extra=lambda _: {"scores": scores}, measures=True)
 
     def report(
         self,
         folder: Path,
         tables: Tables,
+        *,
         reading: QuestionFile,
+        errata: AppliedErrata | None,
+        measured: str,
+        probes: Sequence[EvaluatedProbe],
         open_metrics: Mapping[str, OpenMetric],
         choice_metrics: Mapping[str, OpenMetric],
         scores: dict[str, Any],
-        probes: Sequence[EvaluatedProbe],
-        errata: AppliedErrata | None,
-        measured: str,
     ) -> list[RenderableType]:
         """Score the replies and write the results, and set the `scores` of the page; returns the
         last lines of the summary. `errata`: those applied. `measured`: as in `describe_measured`.

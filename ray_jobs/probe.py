@@ -23,7 +23,6 @@ from rich.text import Text
 
 import mustsee
 from actors.calls.parameters import Learned, read
-from actors.calls.served import Listings, model_notes
 from actors.calls.trial import is_local_address
 from actors.part import LlmConfig
 from actors.server_probe.asking import ProbeAsker, ProbedModel, plan_calls
@@ -42,6 +41,7 @@ from mustsee.server_probe.steps import ProbeSettings
 from mustsee.server_probe.summary import summary_lines
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime import trials
+from ray_jobs.runtime.asked_models import Listings, model_notes
 from ray_jobs.runtime.heartbeat import show_step
 from ray_jobs.runtime.provenance import versions
 from ray_jobs.runtime.run import JobSettings

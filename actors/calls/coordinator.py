@@ -74,29 +74,6 @@ class RestartLog:
             ) from error
 
 
-class HelperQuotas:
-    """The videos of each stage that are processed in chunks now (`actors.engine.chunks`), with
-    their numbers of helpers. Helpers and workers with such videos are together at most
-    `workers.max`.
-    """
-
-    def __init__(self) -> None:
-        self._helpers: dict[str, dict[str, int]] = {}
-
-    def acquire(self, stage: str, video: str, wanted: int, most: int) -> int:
-        """Return how many of the `wanted` helpers a video may have. It is asked for each chunk:
-        when other videos have begun since, the quota shrinks and the video dismisses helpers.
-        """
-        videos = self._helpers.setdefault(stage, {})
-        others = sum(1 + n for name, n in videos.items() if name != video)
-        videos[video] = max(0, min(wanted, most - 1 - others))
-        return videos[video]
-
-    def release(self, stage: str, video: str) -> None:
-        """Record that a video is done and has no helpers."""
-        self._helpers.get(stage, {}).pop(video, None)
-
-
 BUDGET_WAIT_S = 0.25  # seconds before a call asks again while calls in flight hold the budget
 OVERRAN_DEATHS = 1 << 30  # number of deaths that stands for a row that exceeded its timeout
 REUNION_S = 30.0  # seconds for senders with calls in flight to reconnect after a restart
@@ -144,7 +121,7 @@ class Coordinator:
         self._starts_alone: dict[str, int] = {}  # row -> unfinished starts in a block of its own
         self._counts: dict[str, int] = {}
         self._damaged_objects: dict[str, str] = {}  # path in the store -> reason
-        self._helper_quotas = HelperQuotas()
+        self._helpers: dict[str, dict[str, int]] = {}  # stage -> video -> its helpers
         self._aborted: RunAbort | None = None
         self._liveness: LivenessServer | None = None
         self._restart_log = RestartLog()
@@ -361,12 +338,19 @@ class Coordinator:
         self._damaged_objects[damage.path] = damage.reason
 
     def acquire_helpers(self, stage: str, video: str, wanted: int, most: int) -> int:
-        """As `HelperQuotas.acquire`. After a restart the quotas follow from repeated requests."""
-        return self._helper_quotas.acquire(stage, video, wanted, most)
+        """Return how many of the `wanted` helpers a video may have that is processed in chunks
+        (`actors.engine.chunks`). Helpers and workers with such videos are together at most `most`,
+        the stage's `workers.max`. It is asked for each chunk: when other videos have begun since,
+        the quota shrinks and the video dismisses helpers. So it is known again after a restart.
+        """
+        videos = self._helpers.setdefault(stage, {})
+        others = sum(1 + n for name, n in videos.items() if name != video)
+        videos[video] = max(0, min(wanted, most - 1 - others))
+        return videos[video]
 
     def release_helpers(self, stage: str, video: str) -> None:
-        """As `HelperQuotas.release`."""
-        self._helper_quotas.release(stage, video)
+        """Record that a video is done and has no helpers."""
+        self._helpers.get(stage, {}).pop(video, None)
 
     def abort(self, error: str, message: str) -> None:
         """Record why a worker ends the run. Ray passes a worker's error on as text only."""

@@ -18,12 +18,12 @@ from typing import Any
 
 from actors.calls.gateway import MeteredModel, keep, open_model, quota_reader
 from actors.calls.liveness import LivenessConnection
-from actors.calls.pipe import Pipe
 from actors.calls.sender import (
     Call,
     CallEnded,
     CoordinatorLost,
     CoordinatorRestarted,
+    Pipe,
     SenderModel,
     SenderStart,
     SenderStarted,

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from actors.judge.bem import passes
 from actors.judge.tokens import GemTokens, settle, weights_hash
 from mustsee.errors import UserError, need
 from mustsee.files.store import hardware
@@ -103,15 +104,8 @@ class GemEngine:
         """Score in passes of similar lengths, so that padding is short; results are in the order of
         `prepared`.
         """
-        order = sorted(range(len(prepared)), key=lambda i: prepared[i].length)
         scores: dict[int, ForwardPass] = {}
-        while order:
-            longest, batch = 0, list[int]()
-            while order and max(longest, prepared[order[0]].length) * (len(batch) + 1) <= max(
-                self.config.budget, prepared[order[0]].length
-            ):
-                longest = max(longest, prepared[order[0]].length)
-                batch.append(order.pop(0))
+        for batch in passes([each.length for each in prepared], self.config.budget):
             scores.update(zip(batch, self._pass([prepared[i].payload for i in batch]), strict=True))
         return [scores[i] for i in range(len(prepared))]
 

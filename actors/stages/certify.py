@@ -80,13 +80,10 @@ class Certify(AskOptions):
                 *(self._certify(q, video, vetting) for q in video.questions or ()),
                 return_exceptions=True,
             )
-            questions: list[Question] = []
-            for (
-                result
-            ) in results:  # raised after all have ended, so that every paid reply is stored
-                if isinstance(result, BaseException):
-                    raise result
-                questions.append(result)
+            # Raised after all have ended, so that every paid reply is stored.
+            if failures := [each for each in results if isinstance(each, BaseException)]:
+                raise failures[0]
+            questions = [each for each in results if isinstance(each, Question)]
             return replace(video, questions=tuple(questions))
 
         return work

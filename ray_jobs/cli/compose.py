@@ -1,4 +1,13 @@
-"""Composes a job's configuration from overrides, with an own part for every role that is set.
+"""Composes a job's configuration from overrides (`key=value`). `compose` takes these steps:
+
+1. `prompt=FILE` chooses the parts that follow it, presets become overrides at the front
+   (`ray_jobs.cli.presets`), and values that Hydra cannot read get quotes.
+2. Hydra composes `conf/JOB.yaml` with the overrides, and with the keys that a choice leaves to its
+   class (`ray_jobs.cli.class_defaults`).
+3. Each role that is set gets a part of its own.
+4. Keys without a value are named, and references to other keys are resolved.
+
+A mistake in any step is one line that names the key, the value and the choices.
 
 A key whose value is `${GROUP}`, such as `vet.guesser: ${llm}`, is a role: it takes the run's `llm`
 unless it is set. `vet/guesser=openai` gives it another choice, and `vet.guesser.model=X` changes
@@ -75,6 +84,8 @@ def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
         given = presets.expand(CONF, name, [_readable(o) for o in prompted])
         parsed = OverridesParser.create().parse_overrides(given)
     _check_choices(name, parsed)
+    # Which roles there are follows from the choices, so the job is composed without the overrides
+    # that may belong to a role (`vet/guesser=...`, `vet.guesser.model=...`).
     deep = [o for o in parsed if o.package is None and set("./") & set(o.key_or_group)]
     plain = tuple(_text(o) for o in parsed if o not in deep)
     job_roles = _roles_with(CONF, name, plain) if deep else {}
@@ -289,24 +300,19 @@ def _text(override: Override) -> str:
 
 
 def compose_by_hydra(name: str, overrides: Sequence[str] = ()) -> DictConfig:
-    """The configuration as Hydra composes it, without the handling of roles."""
+    """The configuration as Hydra composes it, without the handling of roles. Keys that an override
+    sets and that a choice leaves to its class are added first: Hydra would not know them.
+    """
+    inner = [o for o in overrides if _is_inner(o)]
     with (
         readable(overrides),
         hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)),
     ):
-        return compose_with_class_keys(name, overrides)
-
-
-def compose_with_class_keys(name: str, overrides: Sequence[str]) -> DictConfig:
-    """The configuration as Hydra composes it, with the keys that an override sets and that a
-    choice leaves to its class.
-    """
-    inner = [o for o in overrides if _is_inner(o)]
-    if not inner:
-        return hydra.compose(name, overrides=list(overrides))
-    chosen = hydra.compose(name, overrides=[o for o in overrides if o not in inner])
-    keys = [_needed_key(o.partition("=")[0]) for o in inner]
-    return hydra.compose(name, overrides=[*add_defaults(chosen, keys), *overrides])
+        if not inner:
+            return hydra.compose(name, overrides=list(overrides))
+        chosen = hydra.compose(name, overrides=[o for o in overrides if o not in inner])
+        keys = [_needed_key(o.partition("=")[0]) for o in inner]
+        return hydra.compose(name, overrides=[*add_defaults(chosen, keys), *overrides])
 
 
 def _is_inner(override: str) -> bool:

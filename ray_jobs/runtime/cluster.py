@@ -23,13 +23,14 @@ from actors.part import NamesModels
 from mustsee.errors import MustseeError, UserError
 from mustsee.run import outputs
 from mustsee.run.preflight import ResourceDemand, lacking_resources, same_model_warnings
-from ray_jobs.runtime import barrier, local_ray
+from ray_jobs.runtime import local_ray
 from ray_jobs.runtime.heartbeat import show_step
 from ray_jobs.runtime.local_ray import last_words, without_collection
 from ray_jobs.runtime.trials import walk_parts
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_STARTS = 3  # attempts to start a local Ray
+DECISION = "decide"  # name of the stage that writes the decision of a barrier into the rows
 MAX_LOG_FOLDERS = 5  # folders of Ray's logs that are kept on this machine
 # Ray lets every user of the machine write into its folder, so it lies in a private one. Both names
 # are short because the path of a socket has at most 107 bytes.
@@ -275,7 +276,7 @@ def _share_workers(pool: Sequence[Stage], stage: Stage, shared: Sequence[Sequenc
     as many rows at once, and, where it computes, as many workers.
     """
     before, own, others = pool[-1], stage.hardware, hardware(pool)
-    if before.name == barrier.NAME:
+    if before.name == DECISION:
         return True
     is_listed = any({before.name, stage.name} <= set(names) for names in shared)
     if not is_listed or before.hardware.runtime_env != own.runtime_env:

@@ -40,7 +40,6 @@ from mustsee.run.decision import Decider, RowSampler
 from mustsee.run.estimate import Cost, TriedRow, choose_rows, duration, money
 from mustsee.run.inputs import first_rows
 from ray_jobs.runtime.asked_models import asked_endpoints
-from ray_jobs.runtime.barrier import decision_stage, small_columns
 from ray_jobs.runtime.heartbeat import show_step
 from ray_jobs.runtime.rehearse import (
     Rehearsal,
@@ -49,7 +48,7 @@ from ray_jobs.runtime.rehearse import (
     open_rehearsal,
     transcribe,
 )
-from ray_jobs.runtime.stream import Workers
+from ray_jobs.runtime.stream import Workers, decision_stage, small_columns
 from ray_jobs.runtime.trials import walk_parts
 
 BLOCK_ROWS = 16  # rows looked up at once

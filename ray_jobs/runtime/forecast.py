@@ -75,11 +75,14 @@ def forecast(
         factors = stage_rows.model_range if settings.free else {}
         for name, value in VALUES.items():
             spans[name].append(_wider(stage_rows.span(value), *factors.get(name, (1.0, 1.0))))
-        prompts = {name: stage_rows.cost(name) for name in stage_rows.prompts}
+        prompts = {
+            name: stage_rows.cost(lambda t, name=name: t.prompts.get(name, Cost()))
+            for name in stage_rows.prompts
+        }
         work, waited = stage_rows.span(lambda t: t.work), stage_rows.span(lambda t: t.waited)
         usd_images += stage_rows.span(lambda t: t.usd_images).expected
         usd_clips += stage_rows.span(lambda t: t.usd_clips).expected
-        total = stage_rows.total
+        total = stage_rows.cost(lambda t: t.cost)
         estimate = StageEstimate(
             stage=stage.name, rows=stage_rows.rows, prompts=prompts, work=work.expected,
             seconds=pace(
@@ -143,18 +146,10 @@ class _StageRows:
         )
         return estimate.times(self._share)
 
-    def cost(self, prompt: str) -> Cost:
-        def value(name: str) -> float:
-            return self.span(lambda t: getattr(t.prompts.get(prompt, Cost()), name)).expected
-
-        return Cost(**{name: value(name) for name in vars(Cost())})
-
-    @property
-    def total(self) -> Cost:
-        return Cost(**{
-            name: self.span(lambda t, name=name: getattr(t.cost, name)).expected
-            for name in vars(Cost())
-        })  # fmt: skip
+    def cost(self, of: Callable[[TriedRow], Cost]) -> Cost:
+        """The expected cost of the stage's rows. `of`: of one rehearsed row."""
+        names = vars(Cost())
+        return Cost(**{n: self.span(lambda t, n=n: getattr(of(t), n)).expected for n in names})
 
 
 def _sum(spans: Sequence[ExpectedRange]) -> ExpectedRange:

@@ -5,8 +5,12 @@
         run.stage("probe", self.probe)
         return run.publish()
 
-`stage` only queues a stage. `publish` checks that all stages fit the cluster, streams the rows
-through them (`ray_jobs.runtime.stream`), and writes the output folder.
+`stage` queues a stage and `together` a barrier, a decision that needs all rows. Nothing runs before
+`publish`. It looks up which rows the store has already. With the first one that it lacks, Ray
+starts, unless the stages run in this process (`in_process`). The rows stream through the stages
+(`ray_jobs.runtime.stream`), finished ones go into a scratch file, and at the end the output folder
+is written whole and the summary printed. `dry_run=true` and `preview=N` end in `publish`, too,
+before all this: with an estimate (`dry_run`, `forecast`), and with questions of one video.
 """
 
 from __future__ import annotations
@@ -49,12 +53,11 @@ from mustsee.run.outputs import ScratchFile, check_not_another_recipes, check_wr
 from mustsee.run.pace import StageSeconds
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
-from mustsee.run.tables import Tables, count_funnels
-from mustsee.verify.guess.counts import GuessRule
+from mustsee.run.tables import Tables
 from ray_jobs.runtime import dry_run, forecast, preview, trials
 from ray_jobs.runtime.asked_models import asked_endpoints, describe_models
-from ray_jobs.runtime.barrier import NAME
 from ray_jobs.runtime.cluster import (
+    DECISION,
     Cluster,
     check_stages,
     connect_ray,
@@ -65,7 +68,7 @@ from ray_jobs.runtime.cluster import (
     pools,
     preflight,
 )
-from ray_jobs.runtime.dry_run import DryRun, first_price
+from ray_jobs.runtime.dry_run import DryRun
 from ray_jobs.runtime.experiment import NoTracker, Tracker, report_to_tracker
 from ray_jobs.runtime.heartbeat import HEARTBEAT_S, show_step
 from ray_jobs.runtime.progress import Progress
@@ -170,10 +173,30 @@ class RunningJob:
         if self.run.preview or self._all_found:
             return True
         if self.run.rehearsal.dry_run:
-            return not dry_run.needs_ray(s for s in self._steps if isinstance(s, Stage))
-        parts = [step.part if isinstance(step, Stage) else None for step in self._steps]
-        light = self._light and is_local(self.run.out)
-        return light and None not in parts and all(map(trials.asks_only_rules, parts))
+            return not dry_run.needs_ray(self._stages)
+        has_barrier = len(self._stages) < len(self._steps)
+        light = self._light and is_local(self.run.out) and not has_barrier
+        return light and all(trials.asks_only_rules(stage.part) for stage in self._stages)
+
+    @property
+    def _stages(self) -> list[Stage]:
+        """The queued stages, without the barriers between them."""
+        return [step for step in self._steps if isinstance(step, Stage)]
+
+    @property
+    def _phases(self) -> list[list[Stage]]:
+        """The stages between the barriers; those of a phase run at the same time."""
+        phases: list[list[Stage]] = [[]]
+        for step in self._steps:
+            if isinstance(step, Stage):
+                phases[-1].append(step)
+            else:
+                phases.append([])
+        return phases
+
+    @property
+    def _step_names(self) -> list[str]:
+        return [step.name if isinstance(step, Stage) else DECISION for step in self._steps]
 
     @cached_property
     def _lookups(self) -> LocalSession:
@@ -201,8 +224,7 @@ class RunningJob:
                 retry_problems=self.run.retry_problems,
             )
         self._resources.enter_context(connect_ray())
-        parts = [step.part for step in self._steps if isinstance(step, Stage)]
-        self._resources.enter_context(serve_judges(parts))
+        self._resources.enter_context(serve_judges([stage.part for stage in self._stages]))
         coordinator = start_coordinator(
             self.run.budget_usd,
             out=out,
@@ -292,93 +314,91 @@ class RunningJob:
         not drop its questions.
         """
         assert self._input is not None, "call read() before publish()"
-        stages = [step.name if isinstance(step, Stage) else NAME for step in self._steps]
         if not self.in_process or self.run.rehearsal.dry_run:
-            check_stages([step for step in self._steps if isinstance(step, Stage)])
+            check_stages(self._stages)
         if self.run.preview:
-            return self._preview([stage for p in self._prepare_workers() for stage in p])
+            return self._preview()
         if self.run.rehearsal.dry_run:
-            stages_only = [step for step in self._steps if isinstance(step, Stage)]
-            if line := first_price(self._input, stages_only):
-                print(line, flush=True)
-            return self._forecast([[stage.name for stage in p] for p in self._prepare_workers()])
-        self._stream_rows(stages)
+            return self._forecast()
+        self._stream_rows()
+        write = functools.partial(
+            self._write,
+            layouts=layouts or {},
+            extra=extra,
+            files=files,
+            page=page,
+            measures=measures,
+        )
         with show_step("writing the tables and the report"):
-            outputs.publish(
-                self.run.out,
-                lambda folder: self._write(
-                    folder, stages, layouts or {}, extra, files, page, measures=measures
-                ),
-            )
+            outputs.publish(self.run.out, write)
         forecast.forget(self.run.out)
         tracker = report_to_tracker(self.run.log, self.run.out)
         parts = dataclasses.replace(self._summary, tracker=tracker)
         return summarise(self.record, parts, self.run.out, self.run.max_problem_share)
 
-    def _stream_rows(self, stages: Sequence[str]) -> None:
+    def _stream_rows(self) -> None:
         """Look the rows up, and compute the unfinished ones. Workers start with the first of these,
         so that a job whose rows are all finished needs no Ray.
         """
         assert self._input is not None
-        try:
-            with show_step("looking up finished rows"), contextlib.ExitStack() as shown:
-                stream = RowStream(
-                    session=self._lookups,
-                    start_workers=functools.partial(self._start_workers, stages, shown),
-                    rows_per_block=self.run.rows_per_block,
-                )
-                for block in stream.stream(self._steps, self._input):
-                    self.scratch.add(block)
-        except Exception as error:
-            if self._workers is None or (aborted := self.snapshot().aborted) is None:
-                raise
-            raise aborted.to_error() from error
+        with (
+            self.naming_aborts(),
+            show_step("looking up finished rows"),
+            contextlib.ExitStack() as shown,
+        ):
+            stream = RowStream(
+                session=self._lookups,
+                start_workers=functools.partial(self._start_workers, shown),
+                rows_per_block=self.run.rows_per_block,
+            )
+            for block in stream.stream(self._steps, self._input):
+                self.scratch.add(block)
         self._all_found = self._workers is None
 
-    def _start_workers(self, stages: Sequence[str], shown: contextlib.ExitStack) -> Workers:
-        """Start the workers on the first call, and show the progress of `stages` until `shown`
-        closes.
-        """
+    @contextlib.contextmanager
+    def naming_aborts(self) -> Generator[None]:
+        """Where a worker has ended the run, raise its own error: Ray passes it on as text only."""
+        try:
+            yield
+        except Exception as error:
+            if "session" not in vars(self) or (aborted := self.snapshot().aborted) is None:
+                raise
+            raise aborted.to_error() from error
+
+    def _start_workers(self, shown: contextlib.ExitStack) -> Workers:
+        """Start the workers on the first call, and show the progress until `shown` closes."""
         if self._workers is None:
             assert self._input is not None
-            phases = self._prepare_workers()
-            worker_pools = [p for phase in phases for p in pools(phase, self.run.cluster.shared)]
+            self._prepare_workers()
+            shared = self.run.cluster.shared
+            worker_pools = [pool for phase in self._phases for pool in pools(phase, shared)]
             progress = Progress(
                 # With a timeout, the progress line can report that the coordinator does not answer.
                 functools.partial(self.snapshot, timeout=HEARTBEAT_S / 2),
-                stages,
+                self._step_names,
                 self._input["drop"].null_count,
                 lacking=functools.partial(lacking_workers, [] if self.in_process else worker_pools),
                 hardware={stage.name: hardware(pool) for pool in worker_pools for stage in pool},
             )
             self._watched = shown.enter_context(progress).watched
-            self._workers = Workers(
-                session=self.session, cores=self._cores, shared=self.run.cluster.shared
-            )
+            self._workers = Workers(session=self.session, cores=self._cores, shared=shared)
         return self._workers
 
-    def _prepare_workers(self) -> list[list[Stage]]:
-        """Start Ray if the job needs it, and check that the stages fit the cluster and that their
-        endpoints answer. Returns the stages between the barriers, sized for the cluster.
+    def _prepare_workers(self) -> None:
+        """Start Ray if the job needs it, size the stages for the cluster, and check that they fit
+        it and that their endpoints answer.
         """
         session = self.session
         self._steps = [s.sized_for(self._cores) if isinstance(s, Stage) else s for s in self._steps]
-        phases: list[list[Stage]] = [[]]
-        for step in self._steps:
-            if isinstance(step, Stage):
-                phases[-1].append(step)
-            else:
-                phases.append([])
         if not self.in_process:
-            preflight(phases, self.run.cluster)
+            preflight(self._phases, self.run.cluster)
         with show_step("testing the endpoints from the workers"):
             trials.try_endpoints(
-                [stage for phase in phases for stage in phase],
+                self._stages,
                 session.store,
                 endpoints=self.run.try_endpoints and not self.run.rehearsal.free,
                 in_process=self.in_process,
             )
-        return phases
 
     @property
     def _cores(self) -> float:
@@ -387,26 +407,26 @@ class RunningJob:
             return float(local_cores()) if self.run.rehearsal.dry_run else 1.0
         return cores()
 
-    def _preview(self, stages: Sequence[Stage]) -> int:
+    def _preview(self) -> int:
         """Print questions of one video (`ray_jobs.runtime.preview`)."""
         assert self._input is not None
-        if not {"probe", "ask"} <= {stage.name for stage in stages}:
+        self._prepare_workers()
+        if not {"probe", "ask"} <= {*self._step_names}:
             raise UserError(
                 f"preview={self.run.preview}: {self.recipe} makes no questions of videos"
             )
-        try:
+        with self.naming_aborts():
             went_through = preview.show_preview(
-                stages, self._input, self.session, self.run.preview, self.started
+                self._stages, self._input, self.session, self.run.preview, self.started
             )
-        except Exception as error:
-            if (aborted := self.snapshot().aborted) is None:
-                raise
-            raise aborted.to_error() from error
         return 0 if went_through else 3  # as a run with too many problems
 
-    def _forecast(self, phases: Sequence[Sequence[str]]) -> int:
+    def _forecast(self) -> int:
         """Print what the run would take, and write it to `estimate.json` for the run's record."""
         assert self._input is not None
+        if line := dry_run.first_price(self._input, self._stages):
+            print(line, flush=True)
+        self._prepare_workers()
         rehearsal, startup_s = self.run.rehearsal, time.monotonic() - self.started
         with show_step("dry run: probing the rows and looking up finished ones in the store"):
             size = block_size(self._input, self.run.rows_per_block)
@@ -414,6 +434,7 @@ class RunningJob:
             rows = dry_run.probe_rows(self._steps, self._input, workers, size)
             remaining = dry_run.remaining_rows(self._steps, rows, self.session)
         rehearsed = dry_run.rehearse_rows(remaining, rows, self.session, rehearsal)
+        phases = [[stage.name for stage in phase] for phase in self._phases]
         estimate = forecast.forecast(
             remaining, rehearsed, rehearsal, phases, startup_s, self._cores
         )
@@ -422,21 +443,6 @@ class RunningJob:
         forecast.keep(estimate, models, self.run.out, self.run.config)
         return 0
 
-    @property
-    def _asking(self) -> Part | None:
-        """The part that makes the questions; None for a job that makes none."""
-        return next((s.part for s in self._steps if isinstance(s, Stage) and s.name == "ask"), None)
-
-    @property
-    def _asks_only_rules(self) -> bool:
-        """Whether rules make the questions, and no model does."""
-        return self._asking is not None and trials.asks_only_rules(self._asking)
-
-    def _guess_rule(self) -> GuessRule | None:
-        """The rule of the filters by guesses; None for a job that does not vet questions."""
-        parts = (step.part for step in self._steps if isinstance(step, Stage))
-        return next((part.guess_rule for part in parts if isinstance(part, Vet)), None)
-
     def snapshot(self, timeout: float | None = None) -> Snapshot:
         """The coordinator's current counters. Raises TimeoutError after `timeout` seconds."""
         return self.session.snapshot(timeout).with_lookups(self._lookups.snapshot())
@@ -444,22 +450,27 @@ class RunningJob:
     def _write(
         self,
         folder: Path,
-        stages: Sequence[str],
+        *,
         layouts: Mapping[str, Layout],
         extra: Extra | None,
         files: Files | None,
         page: Page,
-        *,
         measures: bool,
     ) -> Mapping[str, Any]:
-        git = git_revision()
+        """Write all files of the output folder but `run.json`, and return the content of that. The
+        arguments are those of `publish`.
+        """
+        git, names = git_revision(), self._step_names
+        asking = next((s.part for s in self._stages if s.name == "ask"), None)
+        vetting = next((s.part for s in self._stages if isinstance(s.part, Vet)), None)
         outputs.write_rows(self.scratch, folder, git=git, drops_with_row=not measures)
         written = Tables(folder)
         tables.write_problems(written, folder / "problems.parquet")
         last = files(folder, written) if files is not None else []
-        snapshot, rule = self.snapshot(), self._guess_rule()
+        snapshot, rule = self.snapshot(), vetting.guess_rule if vetting else None
         subset = rule.subset if rule else None
-        facts = count_funnels(written, subset, by_rules=self._asks_only_rules)
+        by_rules = asking is not None and trials.asks_only_rules(asking)
+        facts = tables.count_funnels(written, subset, by_rules=by_rules)
         questions = tables.question_counts(written, rule)
         self.record = RunRecord(
             recipe=self.recipe,
@@ -467,10 +478,10 @@ class RunningJob:
             git=git,
             versions=versions(),
             prompts=prompt_hashes(),
-            funnel=tables.funnel(written, stages),
+            funnel=tables.funnel(written, names),
             questions=dataclasses.replace(questions, without=facts.explain_all(questions.without)),
             transcribed_by=tables.transcribed_by(written),
-            stages={stage: snapshot.stage(stage) for stage in stages},
+            stages={name: snapshot.stage(name) for name in names},
             llm=snapshot.llm,
             counts=snapshot.counts,
             spent=snapshot.spent,
@@ -480,12 +491,8 @@ class RunningJob:
             video_seconds=tables.video_seconds(written),
             cores=self._cores,
             watched=self._watched,
-            allowed={
-                s.name: forecast.endpoint_limits(s) for s in self._steps if isinstance(s, Stage)
-            },
-            left_out=trials.left_out(
-                (step.part for step in self._steps if isinstance(step, Stage)), self.session.store
-            ),
+            allowed={stage.name: forecast.endpoint_limits(stage) for stage in self._stages},
+            left_out=trials.left_out([s.part for s in self._stages], self.session.store),
             extra=extra(written) if extra else {},
         )
         # The layouts come after the record, which their cards quote.
@@ -500,11 +507,10 @@ class RunningJob:
             self.record = dataclasses.replace(self.record, extra=extended)
         plain = self.record.plain()
         page(folder, plain, self.session.store)
-        makes = self._asking is not None
         self._summary = SummaryParts(
             videos=list_videos(written, subset),
-            best=best(kept, subset=subset) if makes else [],
-            makes=makes,
+            best=best(kept, subset=subset) if asking is not None else [],
+            makes=asking is not None,
             files=sorted(
                 f"{p.name}/" if p.is_dir() else p.name
                 for p in folder.iterdir()

@@ -6,23 +6,82 @@ that it reads are kept; the rows are then read again from the store, where those
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
+from actors.engine.hardware import Hardware
 from actors.engine.local import LocalSession
 from actors.engine.session import Session
 from actors.engine.stage import Stage, WorkerChain
+from actors.part import Opened, RunContext
+from mustsee.files.store import digest
+from mustsee.records import Question, Video
 from mustsee.run import outputs
-from mustsee.run.decision import Decider
-from ray_jobs.runtime.barrier import NAME, decision_stage, small_columns
-from ray_jobs.runtime.cluster import pools
+from mustsee.run.decision import Decider, Decision
+from ray_jobs.runtime.cluster import DECISION, pools
 from ray_jobs.runtime.lookups import Lookups, look_up_rows
 
 if TYPE_CHECKING:  # Ray takes seconds to import, and mistakes are reported before that.
     from ray.data import Dataset
+
+LARGE = frozenset(
+    {"keyframes", "frames", "image_vectors", "shots", "texts"}
+    | {"lines", "captions", "segments", "questions"}
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionWriter:
+    """Writes the decision over all rows into each row."""
+
+    version: ClassVar[str] = "3"
+    reads: ClassVar[tuple[str, ...]] = ("video_id", "cluster", "drop", "questions")
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("cluster", "drop", "questions")
+    decision: Decision
+
+    @cached_property
+    def identity(self) -> list[str]:
+        """The class, its version and a hash of the decision, which is too long for a store key."""
+        return ["DecisionWriter", self.version, digest(self.decision)]
+
+    def open(self, run: RunContext) -> Opened:
+        decision = self.decision
+
+        def mark(row: Video) -> Video:
+            return dataclasses.replace(
+                row,
+                cluster=decision.clusters.get(row.video_id, row.cluster),
+                drop=decision.drops.get(row.video_id, row.drop),
+                questions=row.questions and tuple(map(mark_question, row.questions)),
+            )
+
+        def mark_question(question: Question) -> Question:
+            name = question.question_id
+            left = decision.leaves.get(name, ())
+            return dataclasses.replace(
+                question,
+                drop=question.drop or decision.questions.get(name),
+                metrics={**question.metrics, **decision.metrics.get(name, {})},
+                subsets=tuple(subset for subset in question.subsets if subset not in left),
+            )
+
+        return mark
+
+
+def decision_stage(decision: Decision) -> Stage:
+    """The stage that writes `decision` into the rows."""
+    return Stage(name=DECISION, part=DecisionWriter(decision=decision), hardware=Hardware(cpus=0.1))
+
+
+def small_columns(names: Sequence[str], also: Sequence[str] = ()) -> list[str]:
+    """The columns that a decision may read: all but transcripts and media, and those in `also`."""
+    return [n for n in names if n not in LARGE or n in also]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +169,7 @@ class RowStream:
         """The workers of some stages: this process where they only write a decision into the rows,
         which takes less time than to start a worker.
         """
-        if any(stage.name != NAME for stage in stages):
+        if any(stage.name != DECISION for stage in stages):
             return self.start_workers
         return lambda: Workers(session=self.session, cores=1.0, shared=())
 

@@ -18,7 +18,7 @@ from mustsee.files import schemas
 from mustsee.records import Question, Video
 from mustsee.run.decision import Decision
 from mustsee.run.tables import Tables
-from ray_jobs.runtime.barrier import DecisionWriter
+from ray_jobs.runtime.stream import DecisionWriter
 from tests.questions.test_learned import accuracy, at_random, by_verb, drawn
 
 

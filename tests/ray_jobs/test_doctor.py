@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from actors.calls.endpoint import Endpoint
-from actors.calls.served import Listings, model_notes, read_listing
 from actors.calls.trial import TrialReply
 from loopback.endpoint import Loopback
 from ray_jobs import doctor
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose
 from ray_jobs.doctor import WITH_MODELS, DoctorCheck
+from ray_jobs.runtime.asked_models import Listings, model_notes, read_listing
 
 
 def test_missing_things_are_reported_with_a_remedy(tmp_path: Path) -> None:

@@ -16,12 +16,12 @@ import pytest
 
 from actors.calls import sender, sending
 from actors.calls.gateway import KIND
-from actors.calls.pipe import Pipe
 from actors.calls.sender import (
     MAX_STARTS,
     Call,
     CallEnded,
     CoordinatorLost,
+    Pipe,
     Sender,
     SenderModel,
     SenderStart,

@@ -14,7 +14,6 @@ from actors.judge.gem import Gem
 from mustsee.errors import UserError
 from mustsee.run.decision import Decision
 from ray_jobs.cli.launch import build, compose
-from ray_jobs.runtime.barrier import decision_stage
 from ray_jobs.runtime.cluster import (
     Cluster,
     check_stages,
@@ -23,6 +22,7 @@ from ray_jobs.runtime.cluster import (
     pools,
     preflight,
 )
+from ray_jobs.runtime.stream import decision_stage
 
 SHARED = (("probe", "look"), ("ask", "vet"))
 PART: Any = None  # a part that is never opened

@@ -8,16 +8,19 @@ once per worker process and only when a row must be computed.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from mustsee.calls.llm import Llm, VideoInput
 from mustsee.files.store import Store, identity
 from mustsee.records import Video
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.conditions.watch import VideoPreparer
+
+T = TypeVar("T")
 
 Opened = Callable[[Video], Video | Awaitable[Video]]
 Each = Callable[[Iterable[Any]], Iterator[Any]]
@@ -191,6 +194,16 @@ class Answerer(NamedAnswerer, Protocol):
     def listens(self) -> bool: ...
     @property
     def open_ended(self) -> bool: ...
+
+
+async def gather_all(work: Iterable[Awaitable[T]]) -> list[T]:
+    """Return the results of all, in their order. The first error is raised after all have ended, so
+    that every paid reply is stored.
+    """
+    results = await asyncio.gather(*work, return_exceptions=True)
+    if failures := [each for each in results if isinstance(each, BaseException)]:
+        raise failures[0]
+    return [each for each in results if not isinstance(each, BaseException)]
 
 
 def model_identity(llm: LlmConfig) -> list[Any]:

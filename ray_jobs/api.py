@@ -12,12 +12,9 @@ The same jobs, keys and files as the command line has, in this process:
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-from omegaconf import OmegaConf
 
 from mustsee.errors import MustseeError
 from mustsee.layouts.dataset import Dataset
@@ -45,12 +42,7 @@ def run_job(job: str, *overrides: str, **settings: Any) -> Dataset:
     given = [*overrides, *(f"{key}={format_hydra_value(value)}" for key, value in settings.items())]
     config = compose(job, given)
     early.check(config)
-    work = build(config)
-    if hasattr(work, "run"):
-        plain: Any = OmegaConf.to_container(config)
-        kept = {key: value for key, value in plain.items() if key != "job"}
-        work = dataclasses.replace(work, run=dataclasses.replace(work.run, config=kept))
-    if code := int(work() or 0):
+    if code := int(build(config)() or 0):
         raise MustseeError(f"{job} ended with exit code {code}; see {config.out}/problems.parquet")
     return Dataset(str(config.out))
 

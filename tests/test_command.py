@@ -158,6 +158,8 @@ def test_a_job_offers_only_the_choices_that_it_can_run(tmp_path: Path) -> None:
     assert words(["egoschema", "vet=f"]) == []
     with pytest.raises(UserError, match="vet=facts: mustsee egoschema has no choices for vet"):
         compose("egoschema", ["narrations=x", "out=y", "vet=facts"])
+    with pytest.raises(UserError, match="neptune has no choices for diversity"):
+        compose("neptune", ["videos=x", "out=y", "diversity=sample"])
 
 
 def test_help_of_a_key_explains_the_keys_inside(

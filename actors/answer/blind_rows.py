@@ -23,7 +23,7 @@ from actors.answer.llm import AnswerLlm
 from actors.answer.look import AnswererFrames
 from actors.engine.session import Session
 from actors.judge.seat import ConfiguredJudge
-from actors.part import RunContext
+from actors.part import RunContext, gather_all
 from actors.stages.ask_options import prompts_in
 from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.clean.columns import TrainingRow
@@ -136,13 +136,7 @@ class OpenReaders:
             async with room:
                 return await self._ask_row(row), sum(_row_usd.get())
 
-        tasks = [asyncio.ensure_future(ask_row(row)) for row in rows]
-        given = await asyncio.gather(*tasks, return_exceptions=True)
-        for result in given:  # After all have ended, so that every paid reply is stored.
-            if isinstance(result, BaseException):
-                raise result
-        answered = [each for each in given if not isinstance(each, BaseException)]
-        return await self._graded(rows, answered)
+        return await self._graded(rows, await gather_all(map(ask_row, rows)))
 
     async def _ask_row(self, row: TrainingRow) -> list[list[str | int]]:
         """Return the replies of each reader: a text to be graded, or a grade."""

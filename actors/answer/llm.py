@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
 from actors.answer.look import AnswererFrames, FrameAnswerer, describe_sent
-from actors.part import LlmConfig, Opened, RunContext, model_identity, video_input_of
+from actors.part import LlmConfig, Opened, RunContext, gather_all, model_identity, video_input_of
 from actors.stages.ask_options import prompts_in
 from mustsee.calls.llm import FreshReplies, Llm, Message, Request, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
@@ -202,20 +202,17 @@ class AnswerLlm:
                 "captions as videos="
             )
         frames_shown = await asyncio.to_thread(look, video, questions, self.seed)
-        results = await asyncio.gather(
-            *(
-                self._answer_named(video, q, rotation, frames, llm, prompts)
-                for q, frames in zip(questions, frames_shown, strict=True)
-                for rotation in self._rotations(q)
-            ),
-            return_exceptions=True,
+        asked = [
+            (q, rotation, frames)
+            for q, frames in zip(questions, frames_shown, strict=True)
+            for rotation in self._rotations(q)
+        ]
+        results = await gather_all(
+            self.answer_question(video, *each, llm, prompts) for each in asked
         )
-        for result in results:  # after all have ended, so that every paid reply is stored
-            if isinstance(result, BaseException):
-                raise result
         verdicts: dict[str, list[Verdict]] = {}
-        for name, verdict in (r for r in results if not isinstance(r, BaseException)):
-            verdicts.setdefault(name, []).append(verdict)
+        for (question, *_), verdict in zip(asked, results, strict=True):
+            verdicts.setdefault(question.question_id, []).append(verdict)
         done = replace_questions(video, verdicts)
         return replace(done, requests=(count_answers(done.questions or (), {self.name}),))
 
@@ -231,11 +228,6 @@ class AnswerLlm:
         if not self.drawn:
             return range(most)
         return random.Random(f"{self.seed}/{question.question_id}/turns").sample(range(count), most)
-
-    async def _answer_named(
-        self, video: Video, question: Question, rotation: int, *rest: Any
-    ) -> tuple[str, Verdict]:
-        return question.question_id, await self.answer_question(video, question, rotation, *rest)
 
     async def answer_question(
         self,
@@ -359,13 +351,12 @@ class AnswerLlm:
             "seed": self.seed,
             "prompt": f"{YES}@{requests[0].digest}",
         }
-        results = await asyncio.gather(*map(llm.complete, requests), return_exceptions=True)
-        for result in results:  # after all have ended, so that every paid reply is stored
-            if isinstance(result, BadRow) and not isinstance(result, Transient | BudgetSpent):
-                return verdict_on_failure(str(result), **context)
-            if isinstance(result, BaseException):
-                raise result
-        replies = [r for r in results if not isinstance(r, BaseException)]
+        try:
+            replies = await gather_all(map(llm.complete, requests))
+        except (Transient, BudgetSpent):
+            raise
+        except BadRow as error:
+            return verdict_on_failure(str(error), **context)
         if not any(r.logprobs for r in replies):
             reason = f"{self.llm.identity} returns no log-probabilities, which by_option needs"
             return verdict_on_failure(reason, **context)

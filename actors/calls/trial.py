@@ -82,7 +82,7 @@ def refusal(
         return reason
     if _busy(listing.status):
         return None
-    names = _names(listing.body)
+    names = [*(listed_models(listing.body) or ())]
     named = endpoint.model in names or f"models/{endpoint.model}" in names
     if not named:
         alone = _ask(endpoint, key, f"/models/{quote(endpoint.model, safe='')}", seconds)
@@ -207,10 +207,14 @@ def _busy(status: int) -> bool:
     return status == 429 or status >= 500
 
 
-def _names(body: Any) -> list[str]:
-    """The models of a listing in OpenAI's form, or of a plain list."""
+def listed_models(body: Any) -> dict[str, Mapping[str, Any]] | None:
+    """The models of a listing in OpenAI's form, or of a plain list, each with its row; None: it is
+    no list.
+    """
     rows = body.get("data") if isinstance(body, Mapping) else body
-    return [str(row["id"]) for row in rows or () if isinstance(row, Mapping) and "id" in row]
+    if not isinstance(rows, list):
+        return None
+    return {str(row["id"]): row for row in rows if isinstance(row, Mapping) and "id" in row}
 
 
 def _ask_with_retries(endpoint: Endpoint, key: str, path: str, seconds: float) -> TrialReply:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from actors.judge.seat import ConfiguredJudge
-from actors.part import LlmConfig, Opened, RunContext, capabilities_of
+from actors.part import LlmConfig, Opened, RunContext, capabilities_of, gather_all
 from actors.stages.ask_options import AskOptions
 from mustsee.calls.llm import is_rules
 from mustsee.errors import UserError
@@ -76,14 +75,9 @@ class Certify(AskOptions):
                 count=run.count,
                 judge=judge,
             )
-            results = await asyncio.gather(
-                *(self._certify(q, video, vetting) for q in video.questions or ()),
-                return_exceptions=True,
+            questions = await gather_all(
+                self._certify(q, video, vetting) for q in video.questions or ()
             )
-            # Raised after all have ended, so that every paid reply is stored.
-            if failures := [each for each in results if isinstance(each, BaseException)]:
-                raise failures[0]
-            questions = [each for each in results if isinstance(each, Question)]
             return replace(video, questions=tuple(questions))
 
         return work

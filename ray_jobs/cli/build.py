@@ -21,14 +21,17 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
 from mustsee.errors import UserError
+from ray_jobs.cli.class_defaults import fill
 
 
 def build(config: DictConfig) -> Any:
-    """Build the job of a composed configuration. Raises UserError for a value of a wrong type."""
+    """Build the job of a composed configuration, which its run record will hold with the defaults
+    of all classes. Raises UserError for a value of a wrong type.
+    """
     keys: Any = OmegaConf.to_container(config)
     node = _filled(hydra.utils.get_class(keys["job"]), keys)
     try:
-        return hydra.utils.instantiate(node)
+        job = hydra.utils.instantiate(node)
     except (HydraException, OmegaConfBaseException) as error:
         cause = error.__cause__ or error
         if isinstance(cause, UserError):
@@ -36,6 +39,10 @@ def build(config: DictConfig) -> Any:
         place = str(error).partition("full_key: ")[2]  # Hydra has it only in the text.
         where = f" (at {place})" if place else ""
         raise UserError(f"cannot configure this{where}: {str(cause).splitlines()[0]}") from error
+    if hasattr(job, "run"):
+        recorded = {key: value for key, value in fill(keys).items() if key != "job"}
+        job = dataclasses.replace(job, run=dataclasses.replace(job.run, config=recorded))
+    return job
 
 
 def _filled(kind: type, keys: Mapping[str, Any]) -> dict[str, Any]:

@@ -104,11 +104,11 @@ def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
 
 
 def _check_choices(name: str, overrides: Sequence[Override]) -> None:
-    """Raise UserError for a choice of a key that has choices in other jobs only."""
-    groups, keys = presets.contents(CONF, name)
+    """Raise UserError for the name of a choice where the job's file has the part itself."""
+    own: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{name}.yaml"), resolve=False)
     for override in overrides:
-        key = override.key_or_group
-        if key in keys - groups and override.value() in choices(key):
+        key, part = override.key_or_group, own.get(override.key_or_group)
+        if isinstance(part, dict) and "_target_" in part and isinstance(override.value(), str):
             raise UserError(
                 f"{override.input_line}: mustsee {name} has no choices for {key}; its keys are set "
                 f"one by one (mustsee {name} --help {key})"

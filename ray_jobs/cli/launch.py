@@ -13,7 +13,6 @@ run, reported before any work; 3 more problems than allowed; 130 Ctrl-C.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import errno
 import itertools
 import os
@@ -76,7 +75,7 @@ def launch(name: str) -> NoReturn:
     except UserError as error:
         sys.exit(_say(str(error), 2))
     with heartbeat(name):
-        codes = {which: _guarded(job, configs[which], which) for which, job in jobs.items()}
+        codes = {which: _guarded(job, which) for which, job in jobs.items()}
     failed = [which for which, code in codes.items() if code]
     if len(codes) > 1 and failed:
         _say(f"{len(failed)} of {len(codes)} combinations failed: {'; '.join(failed)}", 1)
@@ -175,7 +174,7 @@ def _show(config: DictConfig, package: str | None, *, resolve: bool) -> None:
         print(hide_secrets(str(selected)))
 
 
-def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
+def _guarded(job: Any, which: str) -> int:
     """Run the job and return its exit code. Errors become one line, bugs a traceback.
 
     `which`: the combination of a sweep.
@@ -183,10 +182,6 @@ def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
     if which:
         print(f"\nmustsee: {which}", file=sys.stderr, flush=True)
     try:
-        if hasattr(job, "run"):
-            record: Any = fill(OmegaConf.to_container(config))
-            settings: Mapping[str, Any] = {k: v for k, v in record.items() if k != "job"}
-            job = dataclasses.replace(job, run=dataclasses.replace(job.run, config=settings))
         return int(job() or 0)
     except KeyboardInterrupt:
         return _say("stopped; finished work is kept: the same command continues from here", 130)

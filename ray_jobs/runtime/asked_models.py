@@ -12,7 +12,7 @@ from typing import Any
 
 from actors.calls.endpoint import Endpoint
 from actors.calls.gateway import MeteredModel
-from actors.calls.trial import TrialReply, get_models
+from actors.calls.trial import TrialReply, get_models, listed_models
 from mustsee.calls.models import end_note, find_model, model_table, parse_day
 from mustsee.calls.usage import price
 from mustsee.errors import UserError
@@ -59,14 +59,9 @@ def read_listing(reply: TrialReply) -> Listing:
     """Read a reply to `GET /models`, in OpenAI's form or as a plain list."""
     if reply.status != 200:
         return Listing(why=f"HTTP {reply.status}" if reply.status else reply.reason)
-    rows = reply.body.get("data") if isinstance(reply.body, Mapping) else reply.body
-    if not isinstance(rows, list):
+    if (listed := listed_models(reply.body)) is None:
         return Listing(why="it gives no list of models")
-    models = {
-        str(row["id"]).removeprefix("models/"): row
-        for row in rows
-        if isinstance(row, Mapping) and "id" in row
-    }
+    models = {name.removeprefix("models/"): row for name, row in listed.items()}
     return Listing(models=models) if models else Listing(why="its list of models is empty")
 
 

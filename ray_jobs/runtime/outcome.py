@@ -129,7 +129,8 @@ def outcome_lines(
 
 def _table(counts: QuestionCounts, subset: str | None) -> Table:
     """Return the questions made, passed, and left out, with the filter that each did not pass."""
-    table = plain_table("questions", ("", " "), " ")
+    table = plain_table("questions", [""])
+    table.add_column("", justify="right")
     table.add_row("made", str(counts.made))
     meaning = f": subset {name_with_meaning(subset, SUBSETS)}" if subset else ""
     table.add_row(plain_line(f"passed every filter{meaning}", "bold"), str(counts.passed))

@@ -12,17 +12,13 @@ The same jobs, keys and files as the command line has, in this process:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mustsee.errors import MustseeError
 from mustsee.layouts.dataset import Dataset
 from ray_jobs.cli import early
 from ray_jobs.cli.build import build
-from ray_jobs.cli.compose import compose, quote
-
-WORDS = ("true", "false", "null", "nan", "inf")  # words that Hydra reads as values
+from ray_jobs.cli.compose import compose, format_hydra_value
 
 
 def make(videos: str, *, out: str, **settings: Any) -> Dataset:
@@ -45,20 +41,3 @@ def run_job(job: str, *overrides: str, **settings: Any) -> Dataset:
     if code := int(build(config)() or 0):
         raise MustseeError(f"{job} ended with exit code {code}; see {config.out}/problems.parquet")
     return Dataset(str(config.out))
-
-
-def format_hydra_value(value: Any) -> str:
-    """Return a value as Hydra's command line writes it."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{k}:{format_hydra_value(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ",".join(map(format_hydra_value, value)) + "]"
-    text = str(value)
-    plain = re.fullmatch(r"[A-Za-z_][\w./-]*", text, re.ASCII) and text.lower() not in WORDS
-    if plain or not isinstance(value, str):
-        return text
-    return quote(text)

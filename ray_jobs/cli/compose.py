@@ -48,6 +48,7 @@ OFF = "off:"  # what stands before the group of a role that is null unless it is
 CONF = Path(__file__).resolve().parents[2] / "conf"
 PROMPTED = "whole"  # choice of ask that follows prompt=FILE
 HIDDEN = ("hydra", "job")  # keys that users do not set
+WORDS = ("true", "false", "null", "nan", "inf")  # words that Hydra reads as values
 VIDEOS = ("videos", "backgrounds", "clips", "benchmark_videos")
 INPUTS = (*VIDEOS, "questions", "narrations", "descriptions", "templates", "annotations", "queries",
           "durations", "sentences", "evaluations")  # fmt: skip
@@ -118,6 +119,23 @@ def _check_choices(name: str, overrides: Sequence[Override]) -> None:
 def quote(text: str) -> str:
     """Return a text in quotes, as Hydra's command line writes it."""
     return "'" + re.sub(r"(\\*)'", r"\1\1\\'", text) + "'"
+
+
+def format_hydra_value(value: Any) -> str:
+    """Return a value as Hydra's command line writes it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{k}:{format_hydra_value(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ",".join(map(format_hydra_value, value)) + "]"
+    text = str(value)
+    plain = re.fullmatch(r"[A-Za-z_][\w./-]*", text, re.ASCII) and text.lower() not in WORDS
+    if plain or not isinstance(value, str):
+        return text
+    return quote(text)
 
 
 def _readable(override: str) -> str:

@@ -22,9 +22,8 @@ from omegaconf import DictConfig, OmegaConf
 from mustsee.errors import UserError
 from mustsee.files.store import resolve
 from ray_jobs.cli.build import find_type_fault
-from ray_jobs.cli.compose import INPUTS
+from ray_jobs.cli.compose import CONF, INPUTS
 
-ROOT = Path(__file__).resolve().parents[2]
 KINDS: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str, "None": None}
 # classes with the settings of all jobs, by module of ray_jobs/runtime
 SHARED = {"run": "JobSettings", "dry_run": "DryRun"}
@@ -51,9 +50,9 @@ def check(config: DictConfig) -> None:
 def kinds(target: str) -> dict[str, Any]:
     """The plain types of a job's keys: "ray_jobs.neptune.Neptune" -> {"seed": int}."""
     module, _, name = target.rpartition(".")
-    annotations = _annotations(ROOT / (module.replace(".", "/") + ".py"), name)
+    annotations = _annotations(CONF.parent / (module.replace(".", "/") + ".py"), name)
     for file, kind in SHARED.items() if annotations.get("run") == "JobSettings" else ():
-        annotations |= _annotations(ROOT / f"ray_jobs/runtime/{file}.py", kind)
+        annotations |= _annotations(CONF.parent / f"ray_jobs/runtime/{file}.py", kind)
     texts = {key: text.split(" | ") for key, text in annotations.items()}
     return {
         key: functools.reduce(operator.or_, (KINDS[part] for part in parts))

@@ -31,7 +31,14 @@ from mustsee.text import printable
 from ray_jobs.cli import explain
 from ray_jobs.cli.build import build
 from ray_jobs.cli.class_defaults import fill
-from ray_jobs.cli.compose import CONF, compose, compose_job, readable, unknown_flag
+from ray_jobs.cli.compose import (
+    CONF,
+    compose,
+    compose_job,
+    format_hydra_value,
+    readable,
+    unknown_flag,
+)
 from ray_jobs.runtime.heartbeat import heartbeat
 from ray_jobs.runtime.local_ray import without_collection
 
@@ -139,7 +146,11 @@ def _in_own_folders(
             own = re.sub(r"[^\w.]+", "-", short).strip("-")
             moved = {"out": in_folder(out, own), "store": config.get("store")}
             given = [o for o in points[which] if o.partition("=")[0] not in moved]
-            added = [f"{key}={_quoted(value)}" for key, value in moved.items() if value is not None]
+            added = [
+                f"{key}={format_hydra_value(value)}"
+                for key, value in moved.items()
+                if value is not None
+            ]
             apart[which] = _named(which, compose, name, [*given, *added])
     folders = [config.out for config in apart.values() if config.get("out") is not None]
     if len(set(folders)) < len(folders):
@@ -148,13 +159,6 @@ def _in_own_folders(
             "as in out='runs/${seed}'"
         )
     return apart
-
-
-def _quoted(value: object) -> str:
-    """A value in Hydra's grammar: a text in quotes, any other, which is refused later, as it is."""
-    if not isinstance(value, str):
-        return str(value)
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _named(which: str, make: Callable[..., Any], *arguments: Any) -> Any:

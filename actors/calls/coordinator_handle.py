@@ -35,29 +35,15 @@ class EventMethod(Protocol):
 class CoordinatorHandle(Protocol):
     """The methods of `Coordinator` that are called through its actor."""
 
-    @property
-    def liveness_address(self) -> RemoteMethod[[], tuple[str, int]]: ...
-    @property
-    def register_account(self) -> RemoteMethod[[str, Limits], None]: ...
-    @property
-    def exchange(
-        self,
-    ) -> RemoteMethod[[str, Sequence[CallOutcome], Sequence[AdmissionRequest]], list[Grant]]: ...
-    @property
-    def begin(self) -> RemoteMethod[[Sequence[str]], list[int]]: ...
-    @property
-    def record_overrun(self) -> RemoteMethod[[str, Sequence[str]], None]: ...
-    @property
-    def event(self) -> EventMethod: ...
-    @property
-    def count(self) -> RemoteMethod[[str, int], None]: ...
-    @property
-    def note_damage(self) -> RemoteMethod[[StoreDamage], None]: ...
-    @property
-    def acquire_helpers(self) -> RemoteMethod[[str, str, int, int], int]: ...
-    @property
-    def release_helpers(self) -> RemoteMethod[[str, str], None]: ...
-    @property
-    def abort(self) -> RemoteMethod[[str, str], None]: ...
-    @property
-    def snapshot(self) -> RemoteMethod[[], Snapshot]: ...
+    liveness_address: RemoteMethod[[], tuple[str, int]]
+    register_account: RemoteMethod[[str, Limits], None]
+    exchange: RemoteMethod[[str, Sequence[CallOutcome], Sequence[AdmissionRequest]], list[Grant]]
+    begin: RemoteMethod[[Sequence[str]], list[int]]
+    record_overrun: RemoteMethod[[str, Sequence[str]], None]
+    event: EventMethod
+    count: RemoteMethod[[str, int], None]
+    note_damage: RemoteMethod[[StoreDamage], None]
+    acquire_helpers: RemoteMethod[[str, str, int, int], int]
+    release_helpers: RemoteMethod[[str, str], None]
+    abort: RemoteMethod[[str, str], None]
+    snapshot: RemoteMethod[[], Snapshot]

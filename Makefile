@@ -133,7 +133,7 @@ upgrade:
 	mv .cache/constraints.txt constraints.txt
 	rm -rf .cache/models
 	.cache/upgrade/bin/pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: -d .cache/models litellm
-	.cache/upgrade/bin/python deploy/model_snapshot.py .cache/models/litellm-*.whl
+	.cache/upgrade/bin/python -m deploy.model_snapshot .cache/models/litellm-*.whl
 
 clean:
 	rm -rf .venv runs build site .cache *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache

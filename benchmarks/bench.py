@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import hydra
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
@@ -21,7 +20,7 @@ from benchmarks.figures import BenchTable
 from mustsee.errors import UserError
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import CONF as JOBS
-from ray_jobs.cli.compose import compose_with_class_keys, readable
+from ray_jobs.cli.compose import compose_by_hydra, readable
 
 CONF = Path(__file__).parent / "conf"
 
@@ -49,11 +48,8 @@ class Bench:
 def compose_bench(overrides: Sequence[str]) -> DictConfig:
     """Return the configuration of a benchmark. Raises UserError naming the key or the choice."""
     place = f"hydra.searchpath=[file://{JOBS}]"
-    with (
-        readable(overrides),
-        hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)),
-    ):
-        config = compose_with_class_keys("bench", [*overrides, place])
+    config = compose_by_hydra("bench", [*overrides, place], CONF)
+    with readable(overrides):
         OmegaConf.resolve(config)
     return config
 

@@ -1,6 +1,6 @@
 """Writes assets/models.json, our table of models, from a wheel of litellm (`make upgrade`).
 
-    python deploy/model_snapshot.py litellm-1.110.2-cp310-abi3-manylinux_2_28_x86_64.whl
+    python -m deploy.model_snapshot litellm-1.110.2-cp310-abi3-manylinux_2_28_x86_64.whl
 
 litellm (MIT) keeps prices, context lengths, modalities and shutdown dates of a few thousand models,
 with the pages that say so. Its package is 44 MB and asks for boto3, so only what we read of that

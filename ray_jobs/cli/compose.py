@@ -317,14 +317,16 @@ def _text(override: Override) -> str:
     return str(override.input_line)
 
 
-def compose_by_hydra(name: str, overrides: Sequence[str] = ()) -> DictConfig:
+def compose_by_hydra(
+    name: str, overrides: Sequence[str] = (), conf: Path | None = None
+) -> DictConfig:
     """The configuration as Hydra composes it, without the handling of roles. Keys that an override
     sets and that a choice leaves to its class are added first: Hydra would not know them.
     """
     inner = [o for o in overrides if _is_inner(o)]
     with (
         readable(overrides),
-        hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)),
+        hydra.initialize_config_dir(version_base="1.3", config_dir=str(conf or CONF)),
     ):
         if not inner:
             return hydra.compose(name, overrides=list(overrides))

@@ -360,6 +360,8 @@ class RunningJob:
         """Where a worker has ended the run, raise its own error: Ray passes it on as text only."""
         try:
             yield
+        except UserError:  # of this process, perhaps before there are workers
+            raise
         except Exception as error:
             if "session" not in vars(self) or (aborted := self.snapshot().aborted) is None:
                 raise

@@ -29,10 +29,10 @@ from benchmarks.figures import BenchTable, Cell
 from benchmarks.harness import open_part, user_content
 from benchmarks.sight_model import Scripted, Shot, frames_shown, vocabulary
 from loopback.endpoint import Loopback
-from mustsee.enrich.traces import AXES, Traces
 from mustsee.files.store import Store
 from mustsee.records import Question, Span, Video
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
+from mustsee.verify.traces import AXES, Traces
 
 TRACES = ("a wrong step", "another moment", "a leap")
 SOUND = "sound"

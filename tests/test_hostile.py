@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed
-from mustsee.evaluate.rubric import levels_form
 from mustsee.judge.prompt import render, triple
 from mustsee.prompts import Prompts, fence, fenced_texts, neutral, without_fenced_texts
+from mustsee.questions.rows import levels_form
 from mustsee.recipes.cinepile.filters import fits_form
 from mustsee.recipes.cinepile.mcq import choice
 from mustsee.recipes.mlvu.absent import sightings

@@ -24,7 +24,7 @@ from mustsee.files.store import keyed_by
 from mustsee.media.changes import looks_alike
 from mustsee.media.frames import crop_jpeg, decode, encode, jpeg_thumbnail, shrunk
 from mustsee.prompts import ENGLISH, Prompts
-from mustsee.questions import numbered
+from mustsee.questions.rows import numbered_texts
 from mustsee.records import Caption, Keyframe, Span, Video
 from mustsee.text import overlap
 
@@ -170,7 +170,7 @@ class OpenAICaptioner:
                         return {}
                     texts = await asker.ask(
                         self.prompt_names[1],
-                        numbered.sentences(len(clips)),
+                        numbered_texts(len(clips)),
                         clips=clips,
                         watched=[clip.span for clip in clips],
                         title=title,
@@ -240,7 +240,7 @@ class OpenAICaptioner:
         before, after = (self._small(keyframe) for keyframe in (context.before, context.after))
         return await asker.ask(
             self.prompt_names[0],
-            numbered.sentences(len(frames)),
+            numbered_texts(len(frames)),
             images=[*before, *frames, *after],
             times=[keyframe.time for keyframe in context.keyframes],
             before=context.before.time if context.before and before else None,

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from actors.part import LlmConfig, Opened, RunContext, capabilities_of, video_input_of
 from actors.stages.ask_options import AskOptions
 from mustsee.calls.llm import is_rules
-from mustsee.enrich import traces
-from mustsee.enrich.traces import Traces
 from mustsee.errors import UserError
 from mustsee.files.store import Store, hardware, identity, keyed_by
 from mustsee.records import Video
+from mustsee.verify import traces
 from mustsee.verify.conditions.watch import VideoPreparer
+from mustsee.verify.traces import Traces
 from mustsee.verify.vetting import VettingContext
 
 UNTRACED = Traces()

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from mustsee.audit.guessers import plain
 from mustsee.errors import NotInstalled
 from mustsee.layouts.reading import answer_of
+from mustsee.nn.vectors import unit
 from mustsee.records import OPEN, Question, Video
 from mustsee.text import NUMBERS, terms, words
-from mustsee.vectors import unit
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 How = Literal["exact", "near", "embedding"]

@@ -8,30 +8,18 @@ sum of both scales, 2 to 10; G-Avg is the mean of the two tasks.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
 
 from mustsee.calls.llm import Asker
-from mustsee.errors import Unparsed
+from mustsee.questions.rows import levels_form
 from mustsee.records import Question
-from mustsee.replies.forms import (
-    Form,
-    find_json,
-    label_lines,
-    normalize_keys,
-    strip_chat_markup,
-    strip_json,
-)
+from mustsee.replies.forms import Form
 
 SCALES = {"subPlot": ("accuracy", "relevance"), "summary": ("completeness", "reliability")}
 PROMPTS = {"subPlot": "evaluate/scene", "summary": "evaluate/summary"}
 LEVELS = (1, 2, 3, 4, 5)
 POINT_LEVELS = (1, 3, 5)  # scores of one scoring point
-# Keys under which a nested score stands.
-_SCORE_KEYS = ("score", "level", "value", "rating", "grade")
-_NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*5)?\s*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,85 +64,6 @@ def summary_grade() -> Form[RubricGrade]:
 
     scales = dict.fromkeys(SCALES["summary"], LEVELS)
     return levels_form(scales).map(lambda parsed: make_grade(*parsed))
-
-
-def levels_form(scales: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, int], str]]:
-    """Return the form of a reply with a level for each scale, and its text in lines.
-
-    `scales`: name -> allowed levels. Models nest scores (`{"relevance": {"reason": "...", "score":
-    "4"}}`), quote them, or write "4/5" or MLVU's `score_relevance`. All are parsed as long as each
-    name has one value.
-    """
-    properties: dict[str, Any] = {}
-    for name, levels in scales.items():
-        properties[f"{name}_reason"] = {"type": "string", "description": "the reason for the level"}
-        about = f"the level, one of {', '.join(map(str, levels))}"
-        properties[name] = {"type": "integer", "description": about}
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-    def read(reply: str) -> tuple[Mapping[str, int], str]:
-        text = strip_chat_markup(reply)
-        inner = text[text.find("{") : text.rfind("}") + 1]
-        value = find_json(reply) or find_json(inner)
-        rest = strip_json(reply)
-        if isinstance(value, (dict, list)):
-            pairs = [*_nested(value), *_lined(strip_chat_markup(rest).replace(inner, " "))]
-        else:
-            pairs = list(_lined(text))
-        parsed = {name: _level(name, levels, pairs) for name, levels in scales.items()}
-        return parsed, label_lines(reply)
-
-    return Form(schema, read)
-
-
-def _level(name: str, levels: Sequence[int], pairs: Sequence[tuple[str, float]]) -> int:
-    """Return the level of one scale. `pairs`: the names and numbers of the reply."""
-    values = {value for key, value in pairs if key == name}
-    expected = f"one of {', '.join(map(str, levels))} is wanted"
-    if len(values) != 1:
-        what = "several levels" if values else "no level"
-        raise Unparsed(f"it holds {what} for {name.replace('_', ' ')}: {expected}")
-    if (value := values.pop()) not in levels:
-        raise Unparsed(f"{name.replace('_', ' ')} is {value:g}: {expected}")
-    return int(value)
-
-
-def _nested(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
-    """Yield the numbers in a JSON value, each with the nearest name around it."""
-    if isinstance(value, list):
-        for place, item in enumerate(cast(list[Any], value), 1):
-            number = item.get("point") if isinstance(item, dict) else None
-            yield from _nested(item, f"point_{number if isinstance(number, int) else place}")
-    elif isinstance(value, dict):
-        for key, inner in normalize_keys(cast(dict[str, Any], value)).items():
-            own = _bare(key)
-            yield from _nested(inner, name if own in _SCORE_KEYS and name else own)
-    elif not isinstance(value, bool) and (match := _NUMBER.fullmatch(str(value))):
-        yield name, float(match[1])
-
-
-_LINE = re.compile(
-    r"(?:^|[,;{])[\s>*_#\"'•-]*(?P<name>[A-Za-z]+(?:[ _]\w+){0,2})[\"'*_]*\s*[:：=][\s*_\"'(\[]*"
-    r"(?P<value>\d+(?:\.\d+)?)(?:\s*/\s*5)?(?![\w.]*\w)",
-    re.MULTILINE,
-)
-
-
-def _lined(text: str) -> Iterator[tuple[str, float]]:
-    """Yield the names and numbers of lines of the form `RELEVANCE: 4`."""
-    for match in _LINE.finditer(text):
-        yield _bare(re.sub(r"\s+", "_", match["name"].lower())), float(match["value"])
-
-
-def _bare(name: str) -> str:
-    """Return a scale's name without "score" or "level": `score_relevance` -> `relevance`."""
-    bare = re.sub(r"^score_|_(?:score|level)$", "", name)
-    return re.sub(r"^(?:scoring_)?point_?(?=\d)", "point_", bare)
 
 
 async def grade(question: Question, candidate: str, asker: Asker, seed: int = 0) -> RubricGrade:

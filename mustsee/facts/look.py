@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
-from mustsee.questions.numbered import Items, complete
+from mustsee.questions.rows import NumberedTexts, complete_texts
 from mustsee.records import Fact, Span
 from mustsee.replies.forms import Form, form, list_of, record, whole
 
@@ -65,7 +65,9 @@ def verdicts_form(count: int) -> Form[tuple[str, ...]]:
     `read` raises Unparsed unless each number has exactly one.
     """
 
-    def to_items(seen: Sequence[int], not_seen: Sequence[int], unsure: Sequence[int]) -> Items:
+    def to_items(
+        seen: Sequence[int], not_seen: Sequence[int], unsure: Sequence[int]
+    ) -> NumberedTexts:
         lists = ((SEEN, seen), (NOT_SEEN, not_seen), (UNSURE, unsure))
         return [(number, verdict) for verdict, numbers in lists for number in numbers]
 
@@ -76,10 +78,10 @@ def verdicts_form(count: int) -> Form[tuple[str, ...]]:
         not_seen=list_of(number, "the phrases that are certainly not so in the moment"),
         unsure=list_of(number, "the phrases that the pictures do not decide"),
     )
-    return form(text=_parse_lines, shape=shape).map(lambda items: complete(items, count))
+    return form(text=_parse_lines, shape=shape).map(lambda items: complete_texts(items, count))
 
 
-def _parse_lines(reply: str) -> Items:
+def _parse_lines(reply: str) -> NumberedTexts:
     return [(int(number), _verdict(number, text)) for number, text in _LINE.findall(reply)]
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from mustsee.facts.moments import image_looks_of, looks_of
 from mustsee.facts.table import find_touched
+from mustsee.nn.vectors import Index, unit
 from mustsee.records import Caption, Fact, Frame, ImageVector, Span
-from mustsee.vectors import Index, unit
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from mustsee.enrich.traces import ASKED
 from mustsee.errors import BadRow
 from mustsee.media.colours import NAMES
 from mustsee.offline.looking import (
@@ -28,6 +27,7 @@ from mustsee.offline.looking import (
 )
 from mustsee.offline.things import find_thing, is_shown, shown_in
 from mustsee.questions.checks import normal
+from mustsee.verify.traces import ASKED
 
 TEXT = re.compile(r"the words? “(.+)”", re.IGNORECASE)
 LINE = re.compile(r"“(.+)”")

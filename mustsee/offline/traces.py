@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mustsee.calls.llm import Request
-from mustsee.enrich.traces import AXES
 from mustsee.offline.facts_phrases import make_statement
 from mustsee.offline.facts_questions import phrases_of
 from mustsee.records import Question, Span, Trace
 from mustsee.text import terms
+from mustsee.verify.traces import AXES
 
 
 def trace(request: Request) -> str:

@@ -1,4 +1,4 @@
 """Questions in models' replies: their forms, checks of their text, ids, and their chance level.
 
-Recipes, `enrich` and `verify` use it.
+Recipes, `facts` and `verify` use it.
 """

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed
-from mustsee.questions import numbered
+from mustsee.questions.rows import numbered_texts
 
 WORDS = st.text(st.characters(categories=["L", "Zs"]), min_size=1).filter(str.strip)
 
@@ -22,10 +22,10 @@ def test_numbered_lines_in_common_forms_are_parsed(texts, form, prose, random):
     lines = [form.format(i, text) for i, text in enumerate(texts, 1)]
     random.shuffle(lines)
     wanted = tuple(" ".join(text.split()) for text in texts)
-    assert numbered.sentences(len(texts)).read(prose + "\n".join(lines)) == wanted
+    assert numbered_texts(len(texts)).read(prose + "\n".join(lines)) == wanted
 
 
 @pytest.mark.parametrize("reply", ["", "1: a", "1: a\n1: b", "1: a\n3: b", "1: a\n2: ...", "a\nb"])
 def test_other_replies_are_refused(reply):
     with pytest.raises(Unparsed):
-        numbered.sentences(2).read(reply)
+        numbered_texts(2).read(reply)

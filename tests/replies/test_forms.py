@@ -18,9 +18,8 @@ from actors.calls.connection import ParameterRefused
 from actors.llm.openai import OpenAI, is_strict
 from loopback.schemas import as_object, instance
 from mustsee.calls.refusals import Change
-from mustsee.enrich.traces import steps_form
 from mustsee.errors import BadRow, Unparsed
-from mustsee.evaluate.rubric import RubricGrade, levels_form
+from mustsee.evaluate.rubric import RubricGrade
 from mustsee.facts.claims import claims_form
 from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.extract import facts_form
@@ -35,8 +34,8 @@ from mustsee.judge.points import grade_form
 from mustsee.prompts import Prompts, without_fenced_texts
 from mustsee.questions import labelled
 from mustsee.questions.drafts import Draft
-from mustsee.questions.numbered import sentences
 from mustsee.questions.replies import decoys, questions
+from mustsee.questions.rows import levels_form, numbered_texts
 from mustsee.recipes.cinepile.ask import shortlist
 from mustsee.recipes.cinepile.induction import rewrites_form
 from mustsee.recipes.cinepile.mcq import OptionChoice, choice, mcqs
@@ -70,6 +69,7 @@ from mustsee.verify.look_replies import (
     say,
 )
 from mustsee.verify.repair import repair_form
+from mustsee.verify.traces import steps_form
 from tests.support.every_prompt import FACT_REPLIES, KINDS, Rules, calls
 
 ASKED = (Draft(question="What burns?", answer="a"), Draft(question="Who is at sea?", answer="b"))
@@ -95,8 +95,8 @@ FORMS: Mapping[str, Form[Any]] = {
     "look in words": look_form(0),
     "repaired": repair_form(2),
     "needle": needle_form(2, 2),
-    "frames": sentences(3),
-    "one frame": sentences(1),
+    "frames": numbered_texts(3),
+    "one frame": numbered_texts(1),
     "shots": shots(3),
     "topics": topics(9),
     "prose": PROSE,
@@ -488,7 +488,7 @@ def _mcq(value: Any) -> Any:
 ROUND: Mapping[str, tuple[st.SearchStrategy[Both], Form[Any], Callable[[Any], Any]]] = {
     "questions": (asked_of(), questions(evidence=True, wrong=2), lambda v: v),
     "ranking": (ranked(), ranking(4), lambda v: v),
-    "frames": (described(), sentences(3), lambda v: v),
+    "frames": (described(), numbered_texts(3), lambda v: v),
     "topics": (divided(), topics(9), lambda v: v),
     "look": (looked(), look_form(3), lambda v: v),
     "look in words": (looked_in_words(), look_form(0), lambda v: v),
@@ -523,4 +523,4 @@ def test_text_that_is_not_json_gives_none() -> None:
 def test_free_text_replies_have_no_schema() -> None:
     assert free(str).schema is None
     assert PROSE.schema is None
-    assert sentences(1).schema is None
+    assert numbered_texts(1).schema is None

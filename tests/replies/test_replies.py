@@ -11,8 +11,8 @@ import pytest
 
 from mustsee.errors import Unparsed
 from mustsee.questions.drafts import Draft, plain
-from mustsee.questions.numbered import sentences
 from mustsee.questions.replies import decoys, questions
+from mustsee.questions.rows import numbered_texts
 from mustsee.recipes.cinepile.ask import shortlist
 from mustsee.recipes.cinepile.mcq import mcqs
 from mustsee.recipes.mlvu.ask import needle_form
@@ -54,13 +54,13 @@ CASES = {
     "fenced text": Case(ranking(3), "```\n* ANSWER: B > A > C\n```", (1, 0, 2)),
     "runs in brackets": Case(topics(4), "SEGMENT 1: [1-4]: The boat", (((0, 4, "The boat"),), (), "story")),
     "runs in Windows' lines": Case(topics(4), "Sure!\r\nSEGMENT 1: 1-2: a\r\nSEGMENT 2: 3-4: b\r\n", (((0, 2, "a"), (2, 4, "b")), (), "story")),
-    "emphasis in pairs": Case(sentences(2), "1: **A man** walks\n2: He *sits*.", ("A man walks", "He sits.")),
-    "emphasis of the line": Case(sentences(2), "**1: A man walks**\n**2:** He sits", ("A man walks", "He sits")),
-    "numbers of all kinds": Case(sentences(3), "1) a\n2. b\n3：c", ("a", "b", "c")),
-    "dashes": Case(sentences(2), "1 - a\n2 – b", ("a", "b")),
-    "pleasantries around": Case(sentences(2), "Sure! Here are the captions:\n\n1: a\n2: b\n\nLet me know!", ("a", "b")),
-    "captions as objects": Case(sentences(2), '{"sentences": [{"number": 2, "sentence": "b"}, {"number": 1, "sentence": "a"}]}', ("a", "b")),
-    "captions as a bare list": Case(sentences(2), '[{"number": 1, "sentence": "a"}, {"number": 2, "sentence": "b"}]', ("a", "b")),
+    "emphasis in pairs": Case(numbered_texts(2), "1: **A man** walks\n2: He *sits*.", ("A man walks", "He sits.")),
+    "emphasis of the line": Case(numbered_texts(2), "**1: A man walks**\n**2:** He sits", ("A man walks", "He sits")),
+    "numbers of all kinds": Case(numbered_texts(3), "1) a\n2. b\n3：c", ("a", "b", "c")),
+    "dashes": Case(numbered_texts(2), "1 - a\n2 – b", ("a", "b")),
+    "pleasantries around": Case(numbered_texts(2), "Sure! Here are the captions:\n\n1: a\n2: b\n\nLet me know!", ("a", "b")),
+    "captions as objects": Case(numbered_texts(2), '{"sentences": [{"number": 2, "sentence": "b"}, {"number": 1, "sentence": "a"}]}', ("a", "b")),
+    "captions as a bare list": Case(numbered_texts(2), '[{"number": 1, "sentence": "a"}, {"number": 2, "sentence": "b"}]', ("a", "b")),
     "a bold heading": Case(questions(evidence=True), "**QUESTION:** (identification) What burns?\n**CORRECT ANSWER:** A lamp\n**EVIDENCE:** 1.0-2.5", PLAIN),
     "a heading with hashes": Case(questions(evidence=True), "Certainly!\n\n### QUESTION 1: (identification) What burns?\nCORRECT ANSWER： A lamp\nEVIDENCE: 1.0-2.5\n\nLet me know if you need more.", PLAIN),
     "a question as an object": Case(questions(evidence=True), json.dumps({"questions": [{**TWO, "question": "What burns?", "correct_answer": "A lamp"}]}), PLAIN),
@@ -117,9 +117,9 @@ def test_wrong_answers_in_a_list_are_parsed(listed: str) -> None:
         (ranking(3), "1. A man walks\n2. B is likely\n3. C"),
         (ranking(3), '{"answer": ["B", "A", "C"'),
         (ranking(3), '{"answer": "B", "explanation": ""} or {"answer": "C", "explanation": ""}'),
-        (sentences(2), '{"frames": [{"frame": 1, "sentence": "a"}]}'),
-        (sentences(2), '{"frames": [{"frame": 1, "sentence": "a"}, {"frame": 1, "sentence": "b"}]}'),
-        (sentences(2), '{"frames": [{"frame": "one", "sentence": "a"}]}'),
+        (numbered_texts(2), '{"frames": [{"frame": 1, "sentence": "a"}]}'),
+        (numbered_texts(2), '{"frames": [{"frame": 1, "sentence": "a"}, {"frame": 1, "sentence": "b"}]}'),
+        (numbered_texts(2), '{"frames": [{"frame": "one", "sentence": "a"}]}'),
         (questions(wrong=1), '{"questions": [{"kind": "", "question": "", "correct_answer": "x", "wrong_answer_1": "y"}]}'),
         (questions(evidence=True), '{"questions": [{"kind": "", "question": "Who?", "correct_answer": "x", "evidence": [{"start": 1}]}]}'),
         (questions(evidence=True), '{"questions": [{"kind": "", "question": "Who?", "correct_answer": "x", "evidence": [{"start": 1, "end": 1e999}]}]}'),

@@ -17,7 +17,6 @@ from actors.llm.offline import OfflineLlm, has_rules
 from actors.llm.scripted import fill_reply
 from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
 from mustsee.calls.request_tally import RequestTally
-from mustsee.enrich.traces import Traces, add_trace
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
 from mustsee.facts.best import rank_open
@@ -43,7 +42,7 @@ from mustsee.judge.points import grade_points
 from mustsee.judge.prompt import PROMPT
 from mustsee.papers import Paper, papers
 from mustsee.prompts import Prompts, RenderedPrompt
-from mustsee.questions import numbered
+from mustsee.questions.rows import numbered_texts
 from mustsee.records import Line, Point, Provenance, Question, ScreenText, Span, Video
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
@@ -53,6 +52,7 @@ from mustsee.verify.guess.filters import BlindGuess, Glimpse
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
+from mustsee.verify.traces import Traces, add_trace
 from mustsee.verify.vetting import VettingContext, ignore_count, vet
 from mustsee.verify.worth import WorthRules, check_conditions, rate_words
 from tests.support import verifier
@@ -357,12 +357,12 @@ def _judged(asker: RecordingAsker) -> None:
              "first": (), "images": (b"1", b"2")}  # fmt: skip
     asker.calls["caption/typed"] = Call("caption/typed", free(sentence), {"images": (b"1",)})
     for name in ("caption/frames", "caption/wearer"):
-        asker.calls[name] = Call(name, numbered.sentences(2), shown)
+        asker.calls[name] = Call(name, numbered_texts(2), shown)
     spans = (Span(0.0, 10.0), Span(10.0, 20.0))
     videos = tuple(VideoClip(span=span, digest=str(n), mp4=b"1") for n, span in enumerate(spans))
     watched = {"watched": spans, "title": "Pancakes", "clips": videos}
     for name in ("caption/clips", "caption/wearer_clips"):
-        asker.calls[name] = Call(name, numbered.sentences(2), watched)
+        asker.calls[name] = Call(name, numbered_texts(2), watched)
 
 
 def _as_it_is(text: str) -> str:

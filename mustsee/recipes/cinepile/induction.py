@@ -26,8 +26,9 @@ from pyarrow import fs
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, UserError
 from mustsee.files.store import resolve
+from mustsee.nn.vectors import Clusters, kmeans
 from mustsee.questions.drafts import fields
-from mustsee.questions.numbered import Items, complete, items
+from mustsee.questions.rows import NumberedTexts, complete_texts, item_list
 from mustsee.recipes.cinepile.question_lists import (
     ListedQuestion,
     QuestionList,
@@ -45,7 +46,6 @@ from mustsee.recipes.cinepile.templates import (
     write_templates,
 )
 from mustsee.replies.forms import Form, form
-from mustsee.vectors import Clusters, kmeans
 
 Embed = Callable[[list[str]], NDArray[np.float32]]
 ShowStep = Callable[[str | Callable[[], str]], AbstractContextManager[None]]
@@ -174,13 +174,13 @@ async def replace_names(
 def rewrites_form(count: int) -> Form[tuple[str, ...]]:
     """`count` questions, each under its number."""
 
-    def parse_rewrites(reply: str) -> Items:
+    def parse_rewrites(reply: str) -> NumberedTexts:
         rewrites = [f for f in fields(reply) if f.label == "question" and f.text]
         return [(int(f.number) if f.number.isdecimal() else n, f.text)
                 for n, f in enumerate(rewrites, 1)]  # fmt: skip
 
-    shape = items("questions", "number", "question")
-    return form(text=parse_rewrites, shape=shape).map(lambda parsed: complete(parsed, count))
+    shape = item_list("questions", "number", "question")
+    return form(text=parse_rewrites, shape=shape).map(lambda parsed: complete_texts(parsed, count))
 
 
 def describe_clusters(

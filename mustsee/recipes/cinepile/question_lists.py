@@ -246,7 +246,7 @@ def keep_distinct(vectors: NDArray[np.float32], *, alike: float, neighbours: int
     """Return the rows to keep so that no two have a cosine of `alike` or more: the first of each
     such group. Each row is compared with its `neighbours` nearest ones (FAISS).
     """
-    from mustsee.vectors import Index
+    from mustsee.nn.vectors import Index
 
     scores, rows = Index(vectors).search(vectors, neighbours)
     dropped: set[int] = set()

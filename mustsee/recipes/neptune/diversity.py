@@ -26,10 +26,10 @@ from mustsee.calls.llm import Asker
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.media.frames import crop_jpeg
+from mustsee.nn.vectors import kmeans
 from mustsee.records import Video
 from mustsee.replies.forms import Form, form, one_of, record
 from mustsee.run.decision import Decision
-from mustsee.vectors import kmeans
 
 PROMPT = "neptune/people"
 AGES = ("CHILDREN", "YOUNG", "MIDDLE", "OLD", "MIXED", "NONE", "UNCLEAR")

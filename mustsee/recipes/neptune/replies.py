@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from mustsee.errors import Unparsed
 from mustsee.questions.drafts import fields, plain
-from mustsee.questions.numbered import Items, items
+from mustsee.questions.rows import NumberedTexts, item_list
 from mustsee.recipes.neptune.script import Member
 from mustsee.replies.forms import (
     Form,
@@ -65,16 +65,16 @@ def shots(count: int) -> Form[Mapping[int, str]]:
     Unparsed if there is none.
     """
 
-    def check_shots(items_found: Items) -> Mapping[int, str]:
+    def check_shots(items_found: NumberedTexts) -> Mapping[int, str]:
         sentences = {n - 1: text for n, text in items_found if 1 <= n <= count and text}
         if not sentences:
             raise Unparsed(f"there is no line 'SHOT n: ...' for n = 1 to {count}")
         return sentences
 
-    return form(text=_shots, shape=items("shots", "shot", "sentence")).map(check_shots)
+    return form(text=_shots, shape=item_list("shots", "shot", "sentence")).map(check_shots)
 
 
-def _shots(reply: str) -> Items:
+def _shots(reply: str) -> NumberedTexts:
     shot_fields = fields(reply, {"shot": r"shot"})
     return [(int(f.number), f.text) for f in shot_fields if f.number.isdecimal()]
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from mustsee.errors import Unparsed
-from mustsee.questions.numbered import Items, complete, items
+from mustsee.questions.rows import NumberedTexts, complete_texts, item_list
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, form, free, list_of, one_of, record, words
 from mustsee.text import LETTERS
@@ -128,11 +128,11 @@ def rankings(
     question has a ranking of all its options; if not `forced`, also NONE, an empty ranking.
     """
 
-    def check(numbered: Items) -> tuple[tuple[tuple[int, ...], str], ...]:
-        texts = enumerate(zip(complete(numbered, len(counts)), counts, strict=True), 1)
+    def check(numbered: NumberedTexts) -> tuple[tuple[tuple[int, ...], str], ...]:
+        texts = enumerate(zip(complete_texts(numbered, len(counts)), counts, strict=True), 1)
         return tuple(_ranking(text, n, count, forced) for n, (text, count) in texts)
 
-    return form(text=_question_lines, shape=items("guesses", "question", "guess")).map(check)
+    return form(text=_question_lines, shape=item_list("guesses", "question", "guess")).map(check)
 
 
 def matching_form(count: int) -> Form[tuple[int, ...]]:
@@ -140,8 +140,8 @@ def matching_form(count: int) -> Form[tuple[int, ...]]:
     `read` returns their indices and raises Unparsed unless each letter is given once.
     """
 
-    def check(numbered: Items) -> tuple[int, ...]:
-        letters = [_letter(text, n) for n, text in enumerate(complete(numbered, count), 1)]
+    def check(numbered: NumberedTexts) -> tuple[int, ...]:
+        letters = [_letter(text, n) for n, text in enumerate(complete_texts(numbered, count), 1)]
         if sorted(letters) != list(LETTERS[:count]):
             raise Unparsed(
                 f"its letters are {', '.join(letters)}; each of {', '.join(LETTERS[:count])} is "
@@ -149,10 +149,10 @@ def matching_form(count: int) -> Form[tuple[int, ...]]:
             )
         return tuple(map(LETTERS.index, letters))
 
-    return form(text=_question_lines, shape=items("matches", "question", "answer")).map(check)
+    return form(text=_question_lines, shape=item_list("matches", "question", "answer")).map(check)
 
 
-def _question_lines(reply: str) -> Items:
+def _question_lines(reply: str) -> NumberedTexts:
     """Return the lines `QUESTION 1: ...` of a reply: their numbers and texts."""
     return [(int(number), text) for number, text in _LINE.findall(reply)]
 

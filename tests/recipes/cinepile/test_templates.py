@@ -258,7 +258,7 @@ def test_the_hand_written_sets_are_sound(name: str, least: int) -> None:
 def test_no_cluster_is_one_name_or_one_video() -> None:
     """Real questions on six shows and on everyday videos, with a stand-in for the encoder."""
     from benchmarks.align import hash_embed
-    from mustsee.vectors import kmeans
+    from mustsee.nn.vectors import kmeans
 
     show = QuestionList(path=str(material("qa/jayleicn+TVQA/data/tvqa_test_public.jsonl")),
                   question="q", title="show_name")  # fmt: skip

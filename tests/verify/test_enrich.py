@@ -15,10 +15,10 @@ from actors.llm.openai import OpenAI
 from actors.part import Capabilities, LlmConfig, RunContext
 from actors.stages.enrich import Enrich
 from mustsee.calls.llm import Llm, Reply, Request
-from mustsee.enrich.traces import WITHOUT, Traces
 from mustsee.errors import UserError
 from mustsee.files.store import Store, identity
 from mustsee.records import Question, Video
+from mustsee.verify.traces import WITHOUT, Traces
 from tests.support.verifier import question, row
 
 LLM = Offline()

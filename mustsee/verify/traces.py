@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.evaluate.rubric import levels_form
 from mustsee.questions.drafts import END_TOLERANCE_S, fields, spans
 from mustsee.questions.replies import is_none
+from mustsee.questions.rows import levels_form
 from mustsee.records import Question, Span, Step, Trace, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, number, record, words
 from mustsee.verify.conditions.lines import nearest

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustsee.vectors import Index, kmeans, silhouette, unit
+from mustsee.nn.vectors import Index, kmeans, silhouette, unit
 
 
 def blobs(sizes: list[int], seed: int = 0, spread: float = 0.05, d: int = 16) -> np.ndarray:

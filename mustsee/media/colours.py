@@ -27,19 +27,6 @@ _NAMED: Mapping[str, tuple[float, float, float, float, float]] = {
 }
 NAMES = (*_NAMED, "white", "black")
 
-# Colours that someone might confuse with the key; the two are never options of one question.
-NEAR: Mapping[str, frozenset[str]] = {
-    "green": frozenset({"yellow"}),
-    "blue": frozenset({"purple"}),
-    "purple": frozenset({"blue", "pink", "red"}),
-    "pink": frozenset({"red", "purple", "orange", "white"}),
-    "red": frozenset({"pink", "orange", "brown", "purple"}),
-    "brown": frozenset({"orange", "red", "black", "yellow"}),
-    "orange": frozenset({"yellow", "brown", "red", "pink"}),
-    "yellow": frozenset({"orange", "brown", "green", "white"}),
-    "white": frozenset({"pink", "yellow"}),
-    "black": frozenset({"brown"}),
-}
 _MAX_BAR_VALUE = 28  # pixel value, 0-255, up to which a pixel may belong to a black bar
 _MAX_BAR_SHARE = 0.2  # share of the image's side; a wider dark border is a dark image, not a bar
 

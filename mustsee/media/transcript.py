@@ -1,4 +1,4 @@
-"""Transcript lines: ordered, joined to sentences, limited to a clip, as text and back.
+"""Transcript lines: ordered, joined to sentences, limited to a clip, as text.
 
 A transcript is a tuple of `Line`, sorted by start, in which no line begins before the end of the
 one before it.
@@ -17,8 +17,6 @@ from mustsee.records import Line, Video, Word
 SECONDS_PER_CHARACTER = 0.06
 _SENTENCE_END = re.compile(r"[.!?…。！？؟][\"'”’»)\]]*$")
 _TITLES = frozenset(("Mr.", "Mrs.", "Ms.", "Dr.", "St."))
-_STAMP = r"(\d+):(\d\d):(\d\d)\.(\d\d\d)"
-_WRITTEN = re.compile(rf"\[{_STAMP} - {_STAMP}\] (?:<([^<>]+)> )?(.*)")
 
 
 def with_transcript(
@@ -201,28 +199,6 @@ def text(lines: Iterable[Line], *, times: bool = True) -> str:
     return "\n".join(rows)
 
 
-def parse(transcript: str) -> tuple[Line, ...]:
-    """Return the lines of a text by `text(lines)`, to the millisecond and without words. Raises
-    ValueError.
-    """
-    lines: list[Line] = []
-    for number, row in enumerate(transcript.split("\n") if transcript else (), 1):
-        match = _WRITTEN.fullmatch(row)
-        if not match:
-            raise ValueError(
-                f"line {number}: {row!r}: must have the form '[0:00:12.500 - 0:00:15.000] words'"
-            )
-        groups = match.groups()
-        start, end = (_seconds(groups[0:4]), _seconds(groups[4:8]))
-        lines.append(Line(start=start, end=end, text=groups[9], speaker=groups[8]))
-    return tuple(lines)
-
-
 def _stamp(seconds: float) -> str:
     ms = round(seconds * 1000)
     return f"{ms // 3_600_000}:{ms // 60_000 % 60:02}:{ms // 1000 % 60:02}.{ms % 1000:03}"
-
-
-def _seconds(parts: Sequence[str]) -> float:
-    hours, minutes, seconds, ms = map(int, parts)
-    return (((hours * 60 + minutes) * 60 + seconds) * 1000 + ms) / 1000

@@ -157,20 +157,6 @@ def _measure(
     )
 
 
-def table(findings: Sequence[GuesserBias]) -> str:
-    """Return findings as text, one line per guesser, with a star on each that is not fair."""
-    lines = [f"{'task':18} {'guesser':24} {'n':>5} {'right':>7}  {'95 %':^15} {'chance':>7}"]
-    for f in findings:
-        if f.kind == "answer" and f.fair:
-            continue
-        name = f"{f.kind} {f.name}" if f.kind != "guesser" else f.name
-        lines.append(
-            f"{f.task[:18]:18} {name[:24]:24} {f.questions:5d} {f.accuracy:7.1%}  "
-            f"{f.low:6.1%} -{f.high:6.1%}  {f.chance:6.1%}{'' if f.fair else '  *'}"
-        )
-    return "\n".join(lines)
-
-
 def balance_questions(
     questions: Sequence[Question], seed: int = 0, least: float = 0.5
 ) -> list[Question]:

@@ -124,16 +124,6 @@ def draw_card(numeral: int) -> bytes:
     return file.getvalue()
 
 
-def read_border(pixels: Sequence[Colour]) -> int:
-    """Return the numeral of a card from the colours of its left, upper and right border."""
-
-    def distance(pixel: Colour, other: Colour) -> int:
-        return sum((a - b) ** 2 for a, b in zip(pixel, other, strict=True))
-
-    digits = [min(range(10), key=lambda d: distance(p, DIGIT_COLOURS[d])) for p in pixels]
-    return int("".join(map(str, digits)))
-
-
 FPS = 4  # frames per second of the file; each card is shown for several equal frames
 CRF = 23
 AUDIO_BITS = 64_000  # bits per second

@@ -104,15 +104,6 @@ def merge_parameters(copied: Parameters, coded: Parameters) -> Parameters:
     )
 
 
-def units(packet: bytes) -> Iterator[bytes]:
-    """Yield the units of a packet, each without its length."""
-    at = 0
-    while at + 4 < len(packet):
-        size = int.from_bytes(packet[at : at + 4], "big")
-        yield packet[at + 4 : at + 4 + size]
-        at += 4 + size
-
-
 def is_idr(packet: bytes) -> bool:
     """Whether a packet is an IDR frame: no frame after it refers to one before."""
     at = 0

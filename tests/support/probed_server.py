@@ -17,7 +17,15 @@ from PIL import Image
 
 from loopback.endpoint import Loopback
 from loopback.replies import Payload, decode_data_url, video_urls
-from mustsee.server_probe.stimuli import BORDER, RATE, SIZE, TONE_HZ, read_border, spoken_digits
+from mustsee.server_probe.stimuli import (
+    BORDER,
+    DIGIT_COLOURS,
+    RATE,
+    SIZE,
+    TONE_HZ,
+    Colour,
+    spoken_digits,
+)
 
 MIDDLE = BORDER // 2
 EDGES = ((MIDDLE, SIZE[1] // 2), (SIZE[0] // 2, MIDDLE), (SIZE[0] - MIDDLE, SIZE[1] // 2))
@@ -54,7 +62,16 @@ def shared_length(one: str, other: str) -> int:
 def read_card(image: Image.Image) -> int:
     """Return the numeral of a card of any size."""
     small = image.convert("RGB").resize(SIZE)
-    return read_border([small.getpixel(place) for place in EDGES])  # type: ignore[misc]
+    digits = [nearest_digit(small.getpixel(place)) for place in EDGES]  # type: ignore[arg-type]
+    return int("".join(map(str, digits)))
+
+
+def nearest_digit(pixel: Colour) -> int:
+    """Return the digit whose colour in a border is nearest to that of a pixel."""
+    distances = [
+        sum((a - b) ** 2 for a, b in zip(pixel, colour, strict=True)) for colour in DIGIT_COLOURS
+    ]
+    return distances.index(min(distances))
 
 
 def decode_video(content: bytes, fps: float) -> DecodedVideo:

@@ -22,7 +22,7 @@ from actors.stages.ask_options import AskOptions
 from mustsee.calls.llm import Asker, is_rules
 from mustsee.files.store import keyed_by
 from mustsee.media.contact_sheet import SheetRules
-from mustsee.questions.no_questions import no_questions_reason
+from mustsee.questions.fact_funnel import no_questions_reason
 from mustsee.records import Video
 
 

@@ -12,7 +12,7 @@ from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import AskOptions
 from mustsee.files.store import keyed_by
 from mustsee.prompts import ROOT
-from mustsee.questions.no_questions import no_questions_reason
+from mustsee.questions.fact_funnel import no_questions_reason
 from mustsee.recipes.cinepile.ask import QUESTIONS, SHORTLIST, CinePileSettings, ask
 from mustsee.recipes.cinepile.templates import Template, read_templates
 from mustsee.records import Video

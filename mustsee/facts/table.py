@@ -18,7 +18,7 @@ from functools import cached_property
 
 from mustsee.facts.fleeting_events import find_fleeting
 from mustsee.questions.checks import normal
-from mustsee.questions.common_sequences import has_known_place
+from mustsee.questions.orders import has_known_place
 from mustsee.records import Fact, Span
 from mustsee.text import terms
 

@@ -26,7 +26,7 @@ from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally
 from mustsee.questions.drafts import Draft, evidence_metrics, question_id
-from mustsee.questions.when_wording import word_spans
+from mustsee.questions.templates import word_spans
 from mustsee.records import WHEN, Fact, FormCount, Provenance, Question, Span, Video
 from mustsee.verify.conditions.seen import plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames

@@ -21,7 +21,7 @@ from mustsee.errors import UserError
 from mustsee.files.folders import file_name
 from mustsee.layouts import video_files
 from mustsee.layouts.reading import Questions, by_id, kept_questions
-from mustsee.questions.when_wording import stated_phrase
+from mustsee.questions.templates import stated_phrase
 from mustsee.records import Question, Video
 
 CHARADES_FILE, TIMELENS_FILE = "charades_sta.txt", "timelens.jsonl"

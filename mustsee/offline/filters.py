@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mustsee.calls.llm import Request
 from mustsee.questions.checks import is_order
-from mustsee.questions.common_sequences import naturalness
+from mustsee.questions.orders import naturalness
 from mustsee.text import LETTERS, NUMBERS, TermVectors, terms, words
 
 COURSE_WEIGHT = 3.0  # weight of following a known sequence, above all other hints

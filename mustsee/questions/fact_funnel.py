@@ -1,4 +1,5 @@
-"""What became of the facts of videos on their way to questions, and which step lost most.
+"""What became of the facts of videos on their way to questions, which step lost most, and why a
+video has no question.
 
 funnel = funnel_of_video(video, passed=3) + funnel_of_video(other)
 why = explain_loss(funnel, by_rules=False)
@@ -7,11 +8,13 @@ why = explain_loss(funnel, by_rules=False)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
 from typing import Any
 
+from mustsee.calls.llm import is_rules
+from mustsee.papers import Paper, papers
 from mustsee.records import Fact, MissingQuestions, RequestCount, Span, Video
 
 LISTED_ALL = 0.995  # share of videos from which all of them is listed
@@ -304,3 +307,27 @@ def _question_losses(funnel: FactFunnel, *, by_rules: bool) -> Iterator[_Loss]:
         f"{made} questions, as the report shows; "
         f"{BETTER_WRITER if by_rules else OTHER_WRITER}",
     )  # fmt: skip
+
+
+def no_questions_reason(video: Video, writer: str, reads: Collection[str], area: str) -> str:
+    """Return why a video has no questions.
+
+    `writer`: identity of the model that should write them. `reads`: columns that it was given.
+    `area`: folder of its prompts.
+    """
+    columns = {
+        "lines": ("lines of speech", video.lines), "texts": ("texts on the screen", video.texts),
+        "captions": ("captions", video.captions),
+        "scene": ("lines of its scene", video.scene and video.scene.lines),
+    }  # fmt: skip
+    counts = ", ".join(
+        f"{what}: {len(items or ())}" for name, (what, items) in columns.items() if name in reads
+    )
+    if not is_rules(writer):
+        return f"the model wrote no usable question: {writer}" + (
+            f", which was given {counts}" if counts else ""
+        )
+    need = f"the rules need {papers().get(area, Paper()).rules_need}"
+    unheard = f"; {video.unheard}" if video.unheard and not video.lines else ""
+    counted = f" ({counts})" if counts else ""
+    return f"{need}: found too little to ask about{counted}{unheard}"

@@ -15,7 +15,7 @@ from mustsee.facts.look import NOT_SEEN, SEEN, UNSURE, verdicts_form
 from mustsee.facts.table import VIEW, find_touched
 from mustsee.offline import facts, filters
 from mustsee.offline.facts_phrases import STATES, VIEWS, resembles
-from mustsee.questions.common_sequences import has_known_place, naturalness
+from mustsee.questions.orders import has_known_place, naturalness
 from mustsee.records import Fact, Span
 from mustsee.text import length
 from mustsee.verify.guess.replies import matching_form, rankings

@@ -12,7 +12,7 @@ from mustsee.facts.cases import Stretch, by_chance, find_runs, is_marked
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import VIEW, TruthTable, is_thing, is_written
 from mustsee.questions.drafts import needed_seconds
-from mustsee.questions.when_wording import word_question, word_spans
+from mustsee.questions.templates import word_question, word_spans
 from mustsee.records import WHEN, Fact, Span
 from mustsee.verify.conditions.seen import Condition
 

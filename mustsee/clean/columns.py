@@ -19,7 +19,7 @@ from mustsee.errors import UserError
 from mustsee.layouts.columns import NAMES, Answers, known_columns
 from mustsee.layouts.options import LabelledOptions, options_of, without_letters
 from mustsee.media.files import without_media_suffix
-from mustsee.replies.squad import normalize
+from mustsee.replies.overlap import normalize
 from mustsee.text import LETTERS, NUMBERS
 
 Kind = Literal["choice", "yes/no", "number", "text", "open"]

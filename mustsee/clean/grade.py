@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mustsee.clean.columns import TrainingRow, number_in
-from mustsee.replies.squad import normalize
+from mustsee.replies.overlap import normalize
 from mustsee.text import NUMBERS, words
 
 GRADERS = {  # kind of answer -> how a reply to it is graded

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from mustsee.clean.columns import TrainingRow
 from mustsee.errors import UserError
 from mustsee.questions.learned import FOLDS, RATE, ChoiceText
-from mustsee.replies.squad import normalize
+from mustsee.replies.overlap import normalize
 
 NAME = "learned"
 COMMON_ANSWERS = 8  # answers of a type among which an open answer is guessed

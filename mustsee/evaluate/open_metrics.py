@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mustsee.errors import UserError
 from mustsee.evaluate import metrics
-from mustsee.replies.squad import squad_f1
+from mustsee.replies.overlap import squad_f1
 
 if TYPE_CHECKING:
     from mustsee.nn.bert import Encoder

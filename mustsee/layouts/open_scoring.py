@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mustsee.files.fetch import post_json
-from mustsee.replies.squad import squad_f1
+from mustsee.replies.overlap import squad_f1
 from mustsee.replies.thinking import split_reasoning
 
 Row = Mapping[str, Any]

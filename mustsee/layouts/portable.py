@@ -27,7 +27,7 @@ from mustsee.layouts.reading import (
     kept_questions,
 )
 from mustsee.records import COUNTED, Question, Video
-from mustsee.replies import extract, overlap, squad, thinking
+from mustsee.replies import extract, overlap, thinking
 
 ASSETS = Path(__file__).parents[1] / "assets"
 COLUMNS = (
@@ -183,7 +183,6 @@ def write_reading(folder: Path) -> None:
         "errors.py": source_of(errors.__file__),
         "fetch.py": source_of(fetch.__file__),
         "overlap.py": source_of(overlap.__file__),
-        "squad.py": source_of(squad.__file__),
         "scripts.py": source_of(text.__file__),
         "thinking.py": source_of(thinking.__file__),
     }
@@ -195,7 +194,6 @@ def write_reading(folder: Path) -> None:
         "text ": ".scripts ",
         "replies.thinking ": ".thinking ",
         "replies.overlap ": ".overlap ",
-        "replies.squad ": ".squad ",
     }
     for name, source in files.items():
         for theirs, ours in import_of.items():

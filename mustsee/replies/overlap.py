@@ -1,10 +1,13 @@
-"""How much of one text's words another has: ROUGE-L, token F1, recall.
+"""How much of one text's words another has: ROUGE-L, token F1 (SQuAD's, too), recall.
 
 What a word is differs from one published measure to the next, so the tokenizer is an argument.
 """
 
 from __future__ import annotations
 
+import re
+import string
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -56,3 +59,15 @@ def harmonic(a: float, b: float) -> float:
 def share(part: float, whole: float) -> float:
     """0 of nothing."""
     return part / whole if whole else 0.0
+
+
+def squad_f1(candidate: str, reference: str) -> float:
+    """Return the F1 of the two bags of normalised words, 0 to 1."""
+    return token_f1(candidate, reference, lambda text: normalize(text).split())
+
+
+def normalize(text: str) -> str:
+    """Normalise as SQuAD does: lower case, no punctuation, no articles, single spaces."""
+    text = unicodedata.normalize("NFKC", text).lower()
+    text = "".join(" " if c == "\u00a0" else c for c in text if c not in string.punctuation)
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from mustsee.evaluate import metrics
-from mustsee.replies import squad
+from mustsee.replies import overlap
 
 WORDS = st.lists(st.sampled_from(["red", "car", "dog", "runs", "fast", "home"]), max_size=8)
 
@@ -24,16 +24,16 @@ WORDS = st.lists(st.sampled_from(["red", "car", "dog", "runs", "fast", "home"]),
     ],
 )
 def test_token_f1_and_normalisation(said: str, wanted: str, f1: float, exact: float) -> None:
-    assert squad.squad_f1(said, wanted) == pytest.approx(f1)
-    assert (squad.normalize(said) == squad.normalize(wanted)) == exact
+    assert overlap.squad_f1(said, wanted) == pytest.approx(f1)
+    assert (overlap.normalize(said) == overlap.normalize(wanted)) == exact
 
 
 @given(WORDS, WORDS)
 def test_f1_is_symmetric_and_bounded(said: list[str], wanted: list[str]) -> None:
     a, b = " ".join(said), " ".join(wanted)
-    assert squad.squad_f1(a, b) == squad.squad_f1(b, a)
-    assert 0 <= squad.squad_f1(a, b) <= 1
-    assert squad.squad_f1(a, a) == 1
+    assert overlap.squad_f1(a, b) == overlap.squad_f1(b, a)
+    assert 0 <= overlap.squad_f1(a, b) <= 1
+    assert overlap.squad_f1(a, a) == 1
 
 
 def test_rouge_l_depends_on_word_order() -> None:

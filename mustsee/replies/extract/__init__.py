@@ -7,6 +7,6 @@ evaluation, the filters and the exported tasks use it.
 """
 
 from mustsee.replies.extract.choice import extract
-from mustsee.replies.extract.extraction import Extraction
+from mustsee.replies.extract.rules import Extraction
 
 __all__ = ["Extraction", "extract"]

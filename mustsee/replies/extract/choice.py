@@ -33,9 +33,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mustsee.replies.extract.extraction import Extraction, merge_extractions
 from mustsee.replies.extract.languages import reply_language
-from mustsee.replies.extract.rules import OptionReader
+from mustsee.replies.extract.rules import Extraction, OptionReader, merge_extractions
 from mustsee.replies.extract.text import (
     label_ordinals,
     plain,

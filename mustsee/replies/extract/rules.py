@@ -1,6 +1,6 @@
 """The rules of `mustsee.replies.extract.choice`, as methods of `OptionReader`.
 
-Each rule takes the reply as plain text and returns an extraction, or None where it does not apply.
+Each rule takes the reply as plain text and returns an `Extraction`, or None where it does not apply.
 `choice.RULES` holds their order.
 """
 
@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mustsee.replies.extract.explained import meant_options
-from mustsee.replies.extract.extraction import Extraction
 from mustsee.replies.extract.text import match_beginning, mentions, norm
 from mustsee.replies.extract.words import (
     AT_FIRST,
@@ -48,6 +47,27 @@ _CERTAINTY = r"\((?:confiden(?:ce|t)|certain(?:ty)?|sure|\d{1,3}\s?%)"
 _GAP = re.compile(r"[\s)\]}\"'.]*")
 # What may stand between a label, its option and a value.
 _LIST_GAP = r"[ \t.,:;()\]|=~\"'\ufe0f→-]{0,6}"
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """The letter that a reply picks.
+
+    `letter`: "A", "B", ..., or None. `rule`: the rule that decided, or why there is no letter.
+    `ambiguous`: the reply names several options or contradicts itself.
+    """
+
+    letter: str | None
+    rule: str
+    ambiguous: bool = False
+
+
+def merge_extractions(extractions: Sequence[Extraction]) -> Extraction:
+    """Return the letter on which the extractions from parts of a reply agree, if they do."""
+    letters = {one.letter for one in extractions if one.letter}
+    if len(letters) > 1:
+        return Extraction(None, "several", ambiguous=True)
+    return next((one for one in extractions if one.letter), extractions[0])
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,19 @@
-"""Chat records for supervised fine-tuning: `chat.jsonl`, one question per line.
+"""Chat records for fine-tuning (`chat.jsonl`) and for preference training (`preference.jsonl`).
 
 A record has `messages` in the trainers' format and the video's name. The answer has its letter, or
 is text alone for open-ended questions. A question's trace (steps with times, conclusion) comes
 before its answer. Questions without a known answer are left out.
+
+A pair for preference training has `prompt`, `chosen` and `rejected`, each chat messages. Only
+multiple-choice questions that passed the filter `sight` are used: a vision model found the right
+option, and no other, in the evidence, so that the wrong ones are certainly wrong.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import random
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +34,49 @@ def write(
 
     Returns a line that says how records name the videos.
     """
-    path, videos_by_id = Path(path), by_id(videos)
-    file = path if path.suffix == ".jsonl" else path / "chat.jsonl"
+    videos_by_id = by_id(videos)
+    records = (
+        {
+            **record_name(question, videos_by_id.get(question.video_id)),
+            "messages": list(messages(question, _answer_text(question, traces=traces))),
+        }
+        for question in kept_questions(questions)
+        if answer_of(question)
+    )
+    _write_lines(records, Path(path), "chat.jsonl")
+    return video_files.as_read(videos_by_id.values())
+
+
+def write_preference(
+    questions: Questions,
+    path: str | Path,
+    videos: Iterable[Video] = (),
+    *,
+    each: int | None = None,
+    seed: int = 0,
+) -> str:
+    """Write pairs of a right and a wrong answer to `path` (a .jsonl) or `path/preference.jsonl`.
+
+    `each` is the number of wrong options per question, drawn by the seed; None uses all. Returns a
+    line that says how records name the videos.
+    """
+    videos_by_id = by_id(videos)
+    pairs = (
+        pair
+        for question in kept_questions(questions)
+        for pair in _pairs(question, videos_by_id.get(question.video_id), each, seed)
+    )
+    _write_lines(pairs, Path(path), "preference.jsonl")
+    return video_files.as_read(videos_by_id.values())
+
+
+def _write_lines(records: Iterable[dict[str, Any]], path: Path, name: str) -> None:
+    """Write the records to `path`, if it is a .jsonl, else to the file `name` in it."""
+    file = path if path.suffix == ".jsonl" else path / name
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8") as lines:
-        for question in kept_questions(questions):
-            if answer_of(question):
-                video = videos_by_id.get(question.video_id)
-                turns = messages(question, _answer_text(question, traces=traces))
-                record = {**record_name(question, video), "messages": list(turns)}
-                lines.write(json.dumps(record, ensure_ascii=False) + "\n")
-    return video_files.as_read(videos_by_id.values())
+        for record in records:
+            lines.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def _answer_text(question: Question, *, traces: bool) -> str:
@@ -80,3 +117,21 @@ def messages(question: Question, answer: str) -> tuple[dict[str, Any], dict[str,
         {"role": "user", "content": [{"type": "video"}, {"type": "text", "text": text}]},
         {"role": "assistant", "content": [{"type": "text", "text": answer}]},
     )
+
+
+def _pairs(
+    question: Question, video: Video | None, each: int | None, seed: int
+) -> Iterator[dict[str, Any]]:
+    right = question.answer_index
+    if right is None or not question.options or not question.filter_results.get("sight"):
+        return
+    wrong = [n for n in range(len(question.options)) if n != right]
+    random.Random(f"{seed}/{question.question_id}/pairs").shuffle(wrong)
+    user_turn, _ = messages(question, "")
+    for n in wrong[:each]:
+        yield {
+            **record_name(question, video),
+            "prompt": [user_turn],
+            "chosen": [messages(question, option_text(question, right))[1]],
+            "rejected": [messages(question, option_text(question, n))[1]],
+        }

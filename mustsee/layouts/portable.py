@@ -16,7 +16,7 @@ from typing import Any
 from mustsee import errors, prompts, text
 from mustsee.errors import UserError
 from mustsee.files import fetch
-from mustsee.layouts import hugging_face, open_scoring, point_scoring, task_prompt, video_files
+from mustsee.layouts import hugging_face, task_scoring, video_files
 from mustsee.layouts.reading import (
     BATCH_ROWS,
     Questions,
@@ -40,10 +40,17 @@ _READING = '''\
 for its imports.
 """
 
-from .task_prompt import (
+from .choice import extract
+from .task_scoring import (
     GROUP_METRICS,
+    answer_words,
+    check_grader,
+    compare_reply,
+    grade_reply,
     group_scores,
+    has_points,
     is_multiple_choice,
+    is_open_ended,
     letter,
     mean,
     mean_of_types,
@@ -51,9 +58,6 @@ from .task_prompt import (
     score_reply,
     video_path,
 )
-from .choice import extract
-from .point_scoring import answer_words, check_grader, grade_reply, has_points
-from .open_scoring import compare_reply, is_open_ended
 
 __all__ = [
     "GROUP_METRICS",
@@ -76,13 +80,16 @@ __all__ = [
 '''
 
 
-def check_name(name: str) -> None:
-    """Raises UserError for a name that cannot be a task's."""
+def make_folder(path: str | Path, name: str) -> Path:
+    """Make a task's folder and return it. Raises UserError for a name that no task can have."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise UserError(
             f"name={name!r}: use lower-case letters, digits and underscores, and begin with a "
             "letter"
         )
+    path = Path(path)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def multiple_choice_questions(questions: Questions) -> Rereadable[Question]:
@@ -127,7 +134,7 @@ def group_metrics(questions: Questions) -> list[str]:
     relations = {q.relation for q in multiple_choice_questions(questions) if q.group is not None}
     return [
         m
-        for kind, metrics in task_prompt.GROUP_METRICS.items()
+        for kind, metrics in task_scoring.GROUP_METRICS.items()
         if kind in relations
         for m in metrics
     ]
@@ -152,7 +159,7 @@ def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, An
 
 
 def where_to_put(questions: Questions, videos: Iterable[Video]) -> str:
-    """Return a line that says where the video files belong (`task_prompt.video_path`)."""
+    """Return a line that says where the video files belong (`task_scoring.video_path`)."""
     line = video_files.where_to_put(video_files.names_of(videos, portable_questions(questions)))
     return f"{line}, or name their folder in MUSTSEE_VIDEOS" if line else ""
 
@@ -166,7 +173,7 @@ def write_template(asset: str, path: Path, **values: str) -> None:
 
 
 def write_reading(folder: Path) -> None:
-    """Write `extract`, `task_prompt` and the modules that they import as an independent package."""
+    """Write `extract`, `task_scoring` and the modules they import as an independent package."""
     folder.mkdir(exist_ok=True)
     extract_folder = Path(extract.__file__).parent
     files = {
@@ -176,9 +183,7 @@ def write_reading(folder: Path) -> None:
     }
     files |= {
         "__init__.py": _READING,
-        "task_prompt.py": source_of(task_prompt.__file__),
-        "open_scoring.py": source_of(open_scoring.__file__),
-        "point_scoring.py": source_of(point_scoring.__file__),
+        "task_scoring.py": source_of(task_scoring.__file__),
         "prompts.py": source_of(prompts.__file__),
         "errors.py": source_of(errors.__file__),
         "fetch.py": source_of(fetch.__file__),
@@ -201,9 +206,9 @@ def write_reading(folder: Path) -> None:
                 rf"(?m)^( *)from mustsee\.{re.escape(theirs)}", rf"\1from {ours}", source
             )
         (folder / name).write_text(source, encoding="utf-8")
-    prompt = folder / "prompts" / f"{point_scoring.PROMPT}.j2"
+    prompt = folder / "prompts" / f"{task_scoring.PROMPT}.j2"
     prompt.parent.mkdir(parents=True, exist_ok=True)
-    prompt.write_text(source_of(prompts.ROOT / f"{point_scoring.PROMPT}.j2"), encoding="utf-8")
+    prompt.write_text(source_of(prompts.ROOT / f"{task_scoring.PROMPT}.j2"), encoding="utf-8")
 
 
 def source_of(file: str | Path | None) -> str:

@@ -9,7 +9,7 @@ import pytest
 import mustsee
 from mustsee.audit.audit import RepeatReport, audit
 from mustsee.audit.clean import write_clean
-from mustsee.layouts import hugging_face, lmms_eval, ours
+from mustsee.layouts import hugging_face, ours, tasks
 from mustsee.recipes.cinepile import layout as cinepile
 from mustsee.recipes.egoschema import layout as egoschema
 from mustsee.recipes.mlvu import layout as mlvu
@@ -20,7 +20,7 @@ from tests.support.evaluation import questions
 
 @pytest.mark.parametrize(
     "write", [neptune.write, cinepile.write, egoschema.write, mlvu.write, mlvu.write_test,
-              hugging_face.write, lmms_eval.write, ours.write],
+              hugging_face.write, tasks.write_lmms_eval, ours.write],
 )  # fmt: skip
 def test_audits_and_clean_versions_are_equal_in_every_layout(write: Any, tmp_path: Path) -> None:
     made, folder = questions(24), tmp_path / "release"

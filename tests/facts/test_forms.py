@@ -23,7 +23,7 @@ ALLOWED = {  # file, word -> what else it names there
     ("mustsee/facts/parts.py", "part"): "a row of a reply",
     ("mustsee/facts/points.py", "state"): "a kind of facts",
     ("mustsee/facts/settings.py", "state"): "a kind of facts",
-    ("mustsee/layouts/open_scoring.py", "when"): "`WHEN` of records, in a copy that imports none",
+    ("mustsee/layouts/task_scoring.py", "when"): "`WHEN` of records, in a copy that imports none",
 }
 
 

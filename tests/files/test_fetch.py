@@ -11,7 +11,7 @@ from mustsee.errors import UserError
 from mustsee.files.fetch import TooLarge, Unpacker, fetch, redirect_target
 from mustsee.judge.client import JudgeClient
 from mustsee.judge.judge import JudgeItem
-from mustsee.layouts.open_scoring import compare_reply
+from mustsee.layouts.task_scoring import compare_reply
 from tests.support.bare_server import BareServer, serving
 
 KEY = "sk-of-a-test-0123456789"

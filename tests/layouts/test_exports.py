@@ -13,7 +13,7 @@ import mustsee
 from mustsee.errors import UserError
 from mustsee.evaluate import compare, compare_show
 from mustsee.files import schemas
-from mustsee.layouts import card, card_figures, chat, croissant, hugging_face, ours, preference
+from mustsee.layouts import card, card_figures, chat, croissant, hugging_face, ours
 from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Provenance, Question, Span, Step, Trace, Verdict, Video
 
@@ -286,7 +286,7 @@ def test_preference_pairs_are_of_verified_questions_only(tmp_path: Path) -> None
     verified = replace(made(2)[1], metrics={"sight_passed": 1.0})
     open_ended = replace(verified, question_id="open", options=(), answer_index=None)
     questions = [verified, *made(3), open_ended, replace(verified, question_id="x", drop="later")]
-    preference.write(questions, tmp_path, [Video(video_id="v0", uri="videos/v0.mp4")])
+    chat.write_preference(questions, tmp_path, [Video(video_id="v0", uri="videos/v0.mp4")])
     pairs = [json.loads(x) for x in (tmp_path / "preference.jsonl").read_text().splitlines()]
     assert {p["id"] for p in pairs} == {"q1"}
     assert {p["video"] for p in pairs} == {"videos/v0.mp4"}
@@ -294,7 +294,7 @@ def test_preference_pairs_are_of_verified_questions_only(tmp_path: Path) -> None
             for p in pairs]  # fmt: skip
     assert sorted(answers) == [("(B) two", "(A) a longer text"), ("(B) two", "(C) three")]
     assert all("(A) a longer text" in p["prompt"][0]["content"][1]["text"] for p in pairs)
-    preference.write(questions, tmp_path, each=1)
+    chat.write_preference(questions, tmp_path, each=1)
     assert len((tmp_path / "preference.jsonl").read_text().splitlines()) == 1
 
 

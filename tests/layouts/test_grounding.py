@@ -10,8 +10,8 @@ import pytest
 
 from mustsee.errors import UserError
 from mustsee.layouts import grounding, ours
-from mustsee.layouts.open_scoring import is_open_ended
 from mustsee.layouts.portable import open_ended_questions
+from mustsee.layouts.task_scoring import is_open_ended
 from mustsee.questions.templates import word_question, word_spans
 from mustsee.records import WHEN, Question, Span, Video
 from ray_jobs.cli.launch import build, compose

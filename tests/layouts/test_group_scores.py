@@ -17,7 +17,7 @@ import yaml
 
 import mustsee
 from mustsee.evaluate.score import EvaluationResults
-from mustsee.layouts import hugging_face, inspect_ai, lmms_eval, portable, task_prompt, vlmevalkit
+from mustsee.layouts import hugging_face, portable, task_scoring, tasks
 from mustsee.records import PAIR, SET, Question
 from tests.layouts.test_lmms_eval import INSIDE, evaluated, loaded, made
 from tests.layouts.test_portable import INSPECT, KIT, outside
@@ -25,9 +25,9 @@ from tests.layouts.test_portable import INSPECT, KIT, outside
 OPTIONS = ("a red cup", "a blue jug", "a green jar")
 WRITERS = {
     "hf": hugging_face.write,
-    "lmms_eval": lmms_eval.write,
-    "inspect": inspect_ai.write,
-    "vlmevalkit": vlmevalkit.write,
+    "lmms_eval": tasks.write_lmms_eval,
+    "inspect": tasks.write_inspect,
+    "vlmevalkit": tasks.write_vlmevalkit,
 }
 
 
@@ -84,7 +84,7 @@ def test_groups_and_forms_are_read_back(tmp_path: Path, write: Any) -> None:
 
 
 def test_the_lmms_eval_task_scores_groups_as_evaluate_does(tmp_path: Path) -> None:
-    lmms_eval.write(questions(), tmp_path, name="our_task")
+    tasks.write_lmms_eval(questions(), tmp_path, name="our_task")
     task = loaded(tmp_path)
     rows = pq.read_table(task["dataset_kwargs"]["data_files"]["test"]).to_pylist()
     given = replies(questions())
@@ -115,7 +115,7 @@ def test_tasks_without_groups_have_no_scores_of_groups(tmp_path: Path) -> None:
 
 def test_the_package_of_a_task_scores_groups_alone(tmp_path: Path) -> None:
     """A row of the kit's table has no group as NaN, which its class turns to None."""
-    vlmevalkit.write(questions(), tmp_path, name="our_task")
+    tasks.write_vlmevalkit(questions(), tmp_path, name="our_task")
     reading = load_package(tmp_path / "reading")
     with (tmp_path / "our_task.tsv").open(newline="") as file:
         table = list(csv.DictReader(file, dialect="excel-tab"))
@@ -129,7 +129,7 @@ def test_the_package_of_a_task_scores_groups_alone(tmp_path: Path) -> None:
     scored = [reading.score_reply(row, given[row["question_id"]]) for row in rows]
     check_scores(reading.group_scores(scored), evaluated(tmp_path, given))
     assert reading.group_scores([r for r in scored if r["group"] is None]) == {}
-    assert task_prompt.group_scores(scored) == reading.group_scores(scored)
+    assert task_scoring.group_scores(scored) == reading.group_scores(scored)
 
 
 def load_package(folder: Path) -> ModuleType:
@@ -169,7 +169,7 @@ def exported(tmp_path: Path, write: Any) -> tuple[Path, dict[str, str]]:
 def test_lmms_eval_itself_scores_groups_as_evaluate_does(tmp_path: Path) -> None:
     if importlib.util.find_spec("lmms_eval") is None:
         pytest.skip("lmms-eval is not installed")
-    folder, given = exported(tmp_path, lmms_eval.write)
+    folder, given = exported(tmp_path, tasks.write_lmms_eval)
     results = outside(INSIDE, folder, tmp_path, given, "our_task")
     check_scores({k.partition(",")[0]: v for k, v in results.items()}, evaluated(folder, given))
 
@@ -178,7 +178,7 @@ def test_lmms_eval_itself_scores_groups_as_evaluate_does(tmp_path: Path) -> None
 def test_inspect_itself_scores_groups_as_evaluate_does(tmp_path: Path) -> None:
     if importlib.util.find_spec("inspect_ai") is None:
         pytest.skip("inspect_ai is not installed")
-    folder, given = exported(tmp_path, inspect_ai.write)
+    folder, given = exported(tmp_path, tasks.write_inspect)
     check_scores(outside(INSPECT, folder, tmp_path, given), evaluated(folder, given))
 
 
@@ -186,7 +186,7 @@ def test_inspect_itself_scores_groups_as_evaluate_does(tmp_path: Path) -> None:
 def test_vlmevalkit_itself_scores_groups_as_evaluate_does(tmp_path: Path) -> None:
     if importlib.util.find_spec("vlmeval") is None:
         pytest.skip("VLMEvalKit is not installed")
-    folder, given = exported(tmp_path, vlmevalkit.write)
+    folder, given = exported(tmp_path, tasks.write_vlmevalkit)
     (tmp_path / "kit").mkdir()
     script = KIT.replace("len(data) == 9", "len(data) == 20")
     script = script[: script.index("prompt =")] + script[script.index("from vlmeval.smp") :]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mustsee.files.folders import file_name
-from mustsee.layouts import ours, task_prompt
+from mustsee.layouts import ours, task_scoring
 from mustsee.records import WHEN, Question, Span, Verdict, Video
 from ray_jobs.cli.launch import build, compose
 
@@ -75,7 +75,7 @@ def test_a_task_looks_for_videos_in_its_folder_only(tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     row = {"video_id": "../secret", "video": "../secret.mp4", "start": None}
     with pytest.raises(FileNotFoundError):
-        task_prompt.video_path(row, tmp_path)
+        task_scoring.video_path(row, tmp_path)
     clip = {**row, "video_id": "a$(id)", "video": "b;id.mp4", "start": 1, "end": 2}
     with pytest.raises(FileNotFoundError, match=r"-i 'b;id\.mp4' -c copy 'a\$\(id\)\.mp4'"):
-        task_prompt.video_path(clip, tmp_path)
+        task_scoring.video_path(clip, tmp_path)

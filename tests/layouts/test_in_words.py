@@ -17,7 +17,7 @@ from actors.judge.lexical import Lexical
 from mustsee.evaluate import answers
 from mustsee.evaluate.score import OpenEndedScore, score
 from mustsee.judge.judge import JudgeConfig, JudgeItem
-from mustsee.layouts import inspect_ai, lmms_eval
+from mustsee.layouts import tasks
 from mustsee.records import OPEN, Question, Verdict
 from tests.layouts.test_lmms_eval import INSIDE, loaded, made, outside
 from tests.support.judge_app import KEY, make_app
@@ -82,7 +82,7 @@ def f1(score: OpenEndedScore) -> float:
 def test_the_lmms_eval_task_scores_open_answers_as_evaluate_does(
     tmp_path: Path, judge: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lmms_eval.write(questions(), tmp_path, name="our_task")
+    tasks.write_lmms_eval(questions(), tmp_path, name="our_task")
     task = loaded(tmp_path, "our_task_open")
     rows = pq.read_table(task["dataset_kwargs"]["data_files"]["test"]).to_pylist()
     assert [r["question_id"] for r in rows if r["options"]] == ["q0", "q1", "q2", "q3", "q4", "q8"]
@@ -112,7 +112,7 @@ def test_the_lmms_eval_task_scores_open_answers_as_evaluate_does(
 def test_lmms_eval_itself_scores_open_answers_as_evaluate_does(tmp_path: Path, judge: str) -> None:
     if importlib.util.find_spec("lmms_eval") is None:
         pytest.skip("lmms-eval is not installed")
-    expected = exported(tmp_path, lmms_eval)
+    expected = exported(tmp_path, tasks.write_lmms_eval)
     results = outside(INSIDE, tmp_path / "task", tmp_path, REPLIES, "our_task_open",
                     MUSTSEE_JUDGE=judge, MUSTSEE_JUDGE_KEY=KEY)  # fmt: skip
     assert expected.judged is not None
@@ -121,9 +121,9 @@ def test_lmms_eval_itself_scores_open_answers_as_evaluate_does(tmp_path: Path, j
     assert results["judged_stderr_clustered,none"] > 0
 
 
-def exported(tmp_path: Path, layout: Any) -> OpenEndedScore:
+def exported(tmp_path: Path, write: Any) -> OpenEndedScore:
     """Write the task without the twin, and the videos; return the score of `evaluate`."""
-    layout.write(questions()[:-1], tmp_path / "task", name="our_task")
+    write(questions()[:-1], tmp_path / "task", name="our_task")
     (tmp_path / "videos").mkdir()
     for number in range(5):
         (tmp_path / "videos" / f"v{number}.mp4").touch()
@@ -157,7 +157,7 @@ print(json.dumps({s.name: {k: m.value for k, m in s.metrics.items()} for s in lo
 def test_inspect_itself_scores_open_answers_as_evaluate_does(tmp_path: Path, judge: str) -> None:
     if importlib.util.find_spec("inspect_ai") is None:
         pytest.skip("inspect_ai is not installed")
-    expected = exported(tmp_path, inspect_ai)
+    expected = exported(tmp_path, tasks.write_inspect)
     results = outside(INSPECT, tmp_path / "task", tmp_path, REPLIES,
                     MUSTSEE_JUDGE=judge, MUSTSEE_JUDGE_KEY=KEY)  # fmt: skip
     assert expected.judged is not None

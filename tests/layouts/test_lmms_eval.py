@@ -18,7 +18,7 @@ import mustsee
 from mustsee.errors import UserError
 from mustsee.evaluate import answers
 from mustsee.evaluate.score import EvaluationResults, score
-from mustsee.layouts import lmms_eval, task_prompt
+from mustsee.layouts import task_scoring, tasks
 from mustsee.media.files import SUFFIXES
 from mustsee.records import Question, Span, Video
 from mustsee.replies import extract
@@ -73,7 +73,7 @@ def folder(tmp_path: Path) -> Path:
         Video(video_id="v0", uri="/somewhere/first.webm"),
         Video(video_id="v1", uri="/somewhere/video.mp4", source="long", start=3.0, end=9.5),
     ]
-    lmms_eval.write(made(), tmp_path / "a", videos, name="our_task")
+    tasks.write_lmms_eval(made(), tmp_path / "a", videos, name="our_task")
     (tmp_path / "a").rename(tmp_path / "b")
     (tmp_path / "videos").mkdir()
     for name in ("first.webm", "v1.en.vtt", "v1.MP4", *(f"v{i}.mp4" for i in range(2, 5))):
@@ -156,7 +156,7 @@ def test_the_folder_has_no_outside_paths_and_no_imports_of_mustsee(folder: Path)
             assert str(folder.parent) not in text
             assert not [line for line in text.splitlines()
                         if line.startswith(("import mustsee", "from mustsee"))]  # fmt: skip
-    assert set(task_prompt.ENDINGS) == SUFFIXES
+    assert set(task_scoring.ENDINGS) == SUFFIXES
     code = (
         "import sys; sys.path.insert(0, '.'); import utils; "
         "doc = {'question_id': 'q', 'video_id': 'v', 'question_type': 't', "
@@ -177,7 +177,7 @@ def test_an_exported_task_is_read_back(folder: Path) -> None:
 
 
 def test_a_published_dataset_is_named_by_its_id(tmp_path: Path) -> None:
-    lmms_eval.write(made(), tmp_path, name="our_task", dataset="org/videos", split="train")
+    tasks.write_lmms_eval(made(), tmp_path, name="our_task", dataset="org/videos", split="train")
     task = loaded(tmp_path)
     assert task["dataset_path"] == "org/videos"
     assert task["test_split"] == "train"
@@ -185,7 +185,7 @@ def test_a_published_dataset_is_named_by_its_id(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
     assert not (tmp_path / "our_task_open.yaml").exists()
     with pytest.raises(UserError, match="lower-case letters"):
-        lmms_eval.write(made(), tmp_path, name="Our task")
+        tasks.write_lmms_eval(made(), tmp_path, name="Our task")
 
 
 INSIDE = """

@@ -18,7 +18,7 @@ import pytest
 import mustsee
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.judge import points as ours
-from mustsee.layouts import hugging_face, inspect_ai, lmms_eval, point_scoring
+from mustsee.layouts import hugging_face, task_scoring, tasks
 from mustsee.prompts import Prompts
 from mustsee.records import Point, Question
 from tests.layouts.test_lmms_eval import loaded, made
@@ -98,7 +98,7 @@ class Scripted:
 
 
 def test_a_task_asks_and_scores_as_the_judge_does(tmp_path: Path, grader: type[Grader]) -> None:
-    lmms_eval.write(questions(), tmp_path, name="our_task")
+    tasks.write_lmms_eval(questions(), tmp_path, name="our_task")
     task = loaded(tmp_path, "our_task_points")
     rows = pq.read_table(task["dataset_kwargs"]["data_files"]["test"]).to_pylist()
     (row,) = [r for r in rows if r["question_id"] == "p0"]
@@ -142,14 +142,14 @@ def test_a_task_without_its_grader_says_so_before_any_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MUSTSEE_GRADER", raising=False)
-    lmms_eval.write(questions(), tmp_path, name="our_task")
+    tasks.write_lmms_eval(questions(), tmp_path, name="our_task")
     task = loaded(tmp_path, "our_task_points")
     with pytest.raises(RuntimeError, match="MUSTSEE_GRADER is not set"):
         task["process_docs"](_Rows())
 
 
 def test_replies_that_cannot_be_read_are_counted(grader: type[Grader], tmp_path: Path) -> None:
-    lmms_eval.write(questions(), tmp_path, name="our_task")
+    tasks.write_lmms_eval(questions(), tmp_path, name="our_task")
     task = loaded(tmp_path, "our_task_points")
     rows = pq.read_table(task["dataset_kwargs"]["data_files"]["test"]).to_pylist()
     (row,) = [r for r in rows if r["question_id"] == "p0"]
@@ -166,7 +166,7 @@ def test_replies_that_cannot_be_read_are_counted(grader: type[Grader], tmp_path:
 @pytest.mark.parametrize("reply", [GRADES, GRADES.replace("POINT", "**POINT"), f"Sure.\n{GRADES}"])
 def test_both_parsers_read_the_same(reply: str) -> None:
     form = ours.grade_form(3, 2)
-    read = point_scoring.parse_grade(reply, 3, 2)
+    read = task_scoring.parse_grade(reply, 3, 2)
     assert read == ([1, -1, 0], [True, False])
     if reply == GRADES:
         verdicts, made, _ = form.read(reply)
@@ -174,7 +174,7 @@ def test_both_parsers_read_the_same(reply: str) -> None:
 
 
 def test_inspect_has_a_task_of_them(tmp_path: Path) -> None:
-    inspect_ai.write(questions(), tmp_path, name="our_task")
+    tasks.write_inspect(questions(), tmp_path, name="our_task")
     (row,) = map(json.loads, (tmp_path / "our_task_points.jsonl").read_text().splitlines())
     assert row["question_id"] == "p0"
     assert [p["weight"] for p in row["points"]] == [3, 2, 1, 1]
@@ -194,7 +194,7 @@ def test_points_survive_a_release_and_come_back(tmp_path: Path) -> None:
 def test_the_weights_are_those_of_the_judge() -> None:
     from actors.answer import llm
 
-    assert point_scoring.CONTRADICTION_WEIGHT == ours.CONTRADICTION_WEIGHT
-    assert point_scoring.WORDS_OF_POINT == llm.WORDS_OF_POINT
-    assert point_scoring.VALUES == ours.VALUES
-    assert "mustsee.layouts.point_scoring" in sys.modules
+    assert task_scoring.CONTRADICTION_WEIGHT == ours.CONTRADICTION_WEIGHT
+    assert task_scoring.WORDS_OF_POINT == llm.WORDS_OF_POINT
+    assert task_scoring.VALUES == ours.VALUES
+    assert "mustsee.layouts.task_scoring" in sys.modules

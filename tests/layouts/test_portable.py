@@ -15,7 +15,7 @@ import pytest
 import mustsee
 from mustsee.errors import UserError
 from mustsee.evaluate.score import EvaluationResults
-from mustsee.layouts import inspect_ai, portable, vlmevalkit
+from mustsee.layouts import portable, tasks
 from mustsee.records import Video
 from tests.layouts.test_lmms_eval import evaluated, made, outside, replies
 
@@ -23,7 +23,7 @@ VIDEOS = [
     Video(video_id="v0", uri="/somewhere/first.webm"),
     Video(video_id="v1", uri="/somewhere/video.mp4", source="long", start=3.0, end=9.5),
 ]
-WRITERS = {"inspect": inspect_ai.write, "vlmevalkit": vlmevalkit.write}
+WRITERS = {"inspect": tasks.write_inspect, "vlmevalkit": tasks.write_vlmevalkit}
 
 
 def exported(tmp_path: Path, write: Callable[..., None], **options: Any) -> Path:
@@ -72,7 +72,7 @@ def test_a_task_has_no_outside_paths_and_no_imports_of_mustsee(
 
 
 def test_the_table_and_configuration_have_the_kit_s_format(tmp_path: Path) -> None:
-    folder = exported(tmp_path, vlmevalkit.write, model="M")
+    folder = exported(tmp_path, tasks.write_vlmevalkit, model="M")
     with (folder / "our_task.tsv").open(newline="") as file:
         rows = list(csv.DictReader(file, dialect="excel-tab"))
     assert [row["index"] for row in rows] == [str(i) for i in range(9)]
@@ -87,7 +87,7 @@ def test_the_table_and_configuration_have_the_kit_s_format(tmp_path: Path) -> No
 
 
 def test_a_table_with_a_torn_list_is_refused(tmp_path: Path) -> None:
-    folder = exported(tmp_path, vlmevalkit.write)
+    folder = exported(tmp_path, tasks.write_vlmevalkit)
     text = (folder / "our_task.tsv").read_text().replace('""two"", ', '""two, ')
     (folder / "our_task.tsv").write_text(text)
     with pytest.raises(UserError, match="'q0': a list is not JSON"):
@@ -136,7 +136,7 @@ print(json.dumps({**figures, "videos": len({s.metadata["source"] for s in log.sa
 def test_inspect_itself_scores_as_evaluate_does(tmp_path: Path) -> None:
     if importlib.util.find_spec("inspect_ai") is None:
         pytest.skip("inspect_ai is not installed")
-    folder = exported(tmp_path, inspect_ai.write)
+    folder = exported(tmp_path, tasks.write_inspect)
     given_replies = replies_to_rows()
     results = outside(INSPECT, folder, tmp_path, given_replies)
     same(results, evaluated(folder, given_replies))
@@ -167,7 +167,7 @@ print(json.dumps(data.evaluate("replies.xlsx")))
 def test_vlmevalkit_itself_scores_as_evaluate_does(tmp_path: Path) -> None:
     if importlib.util.find_spec("vlmeval") is None:
         pytest.skip("VLMEvalKit is not installed")
-    folder = exported(tmp_path, vlmevalkit.write)
+    folder = exported(tmp_path, tasks.write_vlmevalkit)
     given_replies = replies_to_rows()
     (tmp_path / "kit").mkdir()
     results = outside(KIT, folder, tmp_path, given_replies, LMUData=str(tmp_path / "kit"))

@@ -13,17 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustsee.files import schemas
-from mustsee.layouts import (
-    chat,
-    hugging_face,
-    inspect_ai,
-    lmms_eval,
-    ours,
-    preference,
-    read,
-    shards,
-    vlmevalkit,
-)
+from mustsee.layouts import chat, hugging_face, ours, read, shards, tasks
 from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.reading import Rereadable, dump_json
 from mustsee.layouts.row_writer import ROW_GROUP_ROWS, JsonItems, Parquet
@@ -36,8 +26,9 @@ from mustsee.records import Question, Span, Video
 WRITERS = {
     "neptune": neptune.write, "cinepile": cinepile.write, "egoschema": egoschema.write,
     "mlvu": mlvu.write, "mlvu_test": mlvu.write_test, "hf": hugging_face.write,
-    "lmms_eval": lmms_eval.write, "vlmevalkit": vlmevalkit.write, "inspect": inspect_ai.write,
-    "sft": chat.write, "preference": preference.write, "webdataset": shards.write,
+    "lmms_eval": tasks.write_lmms_eval, "vlmevalkit": tasks.write_vlmevalkit,
+    "inspect": tasks.write_inspect,
+    "sft": chat.write, "preference": chat.write_preference, "webdataset": shards.write,
     "ours": ours.write,
 }  # fmt: skip
 

@@ -9,15 +9,7 @@ import pytest
 
 import mustsee
 from mustsee.errors import UserError
-from mustsee.layouts import (
-    chat,
-    hugging_face,
-    inspect_ai,
-    lmms_eval,
-    preference,
-    video_files,
-    vlmevalkit,
-)
+from mustsee.layouts import chat, hugging_face, tasks, video_files
 from mustsee.recipes.egoschema import layout as egoschema
 from mustsee.recipes.mlvu import layout as mlvu
 from mustsee.records import Question, Video
@@ -112,14 +104,14 @@ def test_videos_that_cannot_be_included_are_refused_before_any_file_is_copied(
 @pytest.mark.parametrize(
     ("write", "place"),
     [
-        (lmms_eval.write, "put a.mp4, b.webm into its videos/, or name their folder in MUSTSEE_VI"),
-        (inspect_ai.write, "put a.mp4, b.webm into its videos/, or name their folder in MUSTSEE_V"),
-        (vlmevalkit.write, "put a.mp4, b.webm into its videos/, or name their folder in MUSTSEE_V"),
+        (tasks.write_lmms_eval, "put a.mp4, b.webm into its videos/, or name their folder in"),
+        (tasks.write_inspect, "put a.mp4, b.webm into its videos/, or name their folder in"),
+        (tasks.write_vlmevalkit, "put a.mp4, b.webm into its videos/, or name their folder in"),
         (mlvu.write, "put a.mp4, b.webm into its video/"),
         (mlvu.write_test, "put a.mp4, b.webm into its video/"),
         (egoschema.write, "into its videos/ as QUESTION_ID.mp4"),
         (chat.write, "records name each video by its uri, such as "),
-        (preference.write, "records name each video by its uri, such as "),
+        (chat.write_preference, "records name each video by its uri, such as "),
     ],
 )
 def test_every_layout_that_names_files_says_where_they_are(

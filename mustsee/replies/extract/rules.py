@@ -1,7 +1,7 @@
 """The rules of `mustsee.replies.extract.choice`, as methods of `OptionReader`.
 
-Each rule takes the reply as plain text and returns an `Extraction`, or None where it does not apply.
-`choice.RULES` holds their order.
+Each rule takes the reply as plain text and returns an `Extraction`, or None where it does not
+apply. `choice.RULES` holds their order.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Face:
 class Frame:
     """The measurements of one frame, sampled at 1 fps.
 
-    `descriptor`: a small appearance vector (see `mustsee.media.descriptors`). `brightness`: 0 to 1.
+    `descriptor`: a small appearance vector (see `mustsee.media.samples`). `brightness`: 0 to 1.
     `motion`: mean absolute luma difference to the previous sampled frame, 0 to 1. `faces`: empty
     where no face was detected, null where face detection did not run.
     """

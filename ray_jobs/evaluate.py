@@ -48,8 +48,7 @@ from mustsee.layouts.reading import first
 from mustsee.media.pixels import are_measured
 from mustsee.records import Question
 from mustsee.run.tables import Tables
-from mustsee.server_probe.keep import SentMaterial, find_in_store, read_probe, warn
-from mustsee.server_probe.record import FILE
+from mustsee.server_probe.record import FILE, SentMaterial, find_in_store, read_probe, warn
 from mustsee.text import printable
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.question_rows import HearMissing, rows_of

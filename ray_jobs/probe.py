@@ -34,9 +34,9 @@ from mustsee.errors import UserError
 from mustsee.files.store import Store, is_local
 from mustsee.run import outputs
 from mustsee.run.record import Snapshot
-from mustsee.server_probe import keep, summary
+from mustsee.server_probe import summary
 from mustsee.server_probe.findings import Findings, price_hour
-from mustsee.server_probe.record import FILE, PAGE, ProbeRecord, RefusedParameter
+from mustsee.server_probe.record import FILE, PAGE, ProbeRecord, RefusedParameter, keep_in_store
 from mustsee.server_probe.steps import ProbeSettings
 from mustsee.server_probe.summary import summary_lines
 from ray_jobs.cli.launch import launch
@@ -140,7 +140,7 @@ class ProbeJob:
             return {"recipe": RECIPE, "config": self.run.config, "versions": versions()}
 
         outputs.publish(self.run.out, write)
-        keep.keep_in_store(Store(self.run.store), record)
+        keep_in_store(Store(self.run.store), record)
 
 
 def describe_structure(model: ProbedModel, found: Findings, learned: Learned) -> str:

@@ -19,7 +19,7 @@ from mustsee.judge import contrast_rules, mention
 from mustsee.judge import mini as cross
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, hash_files
 from mustsee.judge.prompt import Triple
-from mustsee.nn import programs, weights
+from mustsee.nn import weights
 
 ASSETS = Path(__file__).resolve().parents[2] / "mustsee" / "assets"
 LENGTHS = (32, 64, 96, 128, 192, 256, 512)
@@ -53,7 +53,7 @@ class MiniEngine:
         import jax
         import jax.numpy as jnp
 
-        programs.keep()
+        weights.keep_programs()
         path = Path(config.head) if config.head else ASSETS / "judge_mini.safetensors"
         head, self.about = cross.load(path)
         self._base = cross.Base(config.encoder or str(weights.find(weights.MINILM)))

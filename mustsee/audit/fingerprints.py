@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from mustsee.audit.repeats import COMPARED_FRAMES
 from mustsee.errors import BadRow, Transient
-from mustsee.media.descriptors import describe
 from mustsee.media.frames import Thumbnails
+from mustsee.media.samples import describe
 from mustsee.media.video import facts, frames_at
 from mustsee.records import Span
 from mustsee.verify.conditions.seen import spread

@@ -82,8 +82,7 @@ class Encoders:
 def load(rag: Rag) -> Encoders:
     """Load the encoder. Raises UserError for a model that is neither SigLIP nor BERT-type."""
     if rag.sees:
-        from mustsee.nn.siglip import FrameEncoder
-        from mustsee.nn.siglip_text import TextEncoder
+        from mustsee.nn.siglip import FrameEncoder, TextEncoder
 
         frames = FrameEncoder.load(rag.model, revision=rag.revision)
         return Encoders(TextEncoder.load(rag.model, revision=rag.revision).encode, frames.encode)

@@ -16,9 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.files import find_video_stream, open_container, packets, start_time
+from mustsee.media.files import (
+    find_video_stream,
+    language_code,
+    open_container,
+    packets,
+    start_time,
+)
 from mustsee.media.frame_times import frame_times, is_mpeg_stream
-from mustsee.media.languages import language_code
 
 if TYPE_CHECKING:
     from av import AudioFrame

@@ -17,7 +17,7 @@ from typing import Any
 from mustsee.errors import BadRow, UserError
 from mustsee.files.folders import is_text, names_starting
 from mustsee.files.store import address_of, resolve
-from mustsee.media.languages import language_code
+from mustsee.media.files import language_code
 from mustsee.media.rolling import Cue
 from mustsee.media.subtitle_cues import (
     CONVERT,

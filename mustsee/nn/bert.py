@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.errors import UserError
-from mustsee.nn import programs, weights
+from mustsee.nn import weights
 
 LENGTHS = (16, 32, 64, 128, 256, 512)  # tokens of a padded row; with `BATCHES` at most 12 programs
 BATCHES = (4, 32)  # rows of a padded batch
@@ -53,7 +53,7 @@ class Encoder:
         """Return a model by folder, `package:NAME/FOLDER` or Hugging Face id in the cache. Raises
         UserError, also for a package with other weights than the known ones.
         """
-        programs.keep()
+        weights.keep_programs()
         folder = weights.find(path_or_id, revision)
         params, shape = read(folder)
         weights.check_known(path_or_id, folder / "model.safetensors")

@@ -1,4 +1,5 @@
-"""The SigLIP vision tower in JAX (arXiv 2303.15343): images to one vector per patch.
+"""SigLIP in JAX (arXiv 2303.15343): images to one vector per patch or per image, and texts to
+vectors whose cosine with those of images measures how well they fit.
 
 Reads Hugging Face safetensors, alone or inside a PaliGemma checkpoint. The layers' weights are
 stacked and scanned over.
@@ -10,6 +11,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -30,6 +33,8 @@ LINEAR = {
     "down": "mlp.fc2",
 }
 NORMS = {"attend_in": "layer_norm1", "mlp_in": "layer_norm2"}
+TEXT_BATCH = 16  # texts of a padded batch
+Params = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +54,7 @@ class SiglipShape:
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> SiglipShape:
         """Return the shape in a `vision_config`. Raises UserError for other activations."""
-        if config.get("hidden_act", "gelu_pytorch_tanh") != "gelu_pytorch_tanh":
-            raise UserError(f"vision tower with {config['hidden_act']!r}: expected SigLIP's gelu")
+        _check_activation("vision", config)
         return cls(
             width=int(config.get("hidden_size", 768)),
             heads=int(config.get("num_attention_heads", 12)),
@@ -71,12 +75,6 @@ class Siglip(nnx.Module):
 
     def __init__(self, shape: SiglipShape, tensors: Mapping[str, Any], dtype: Any) -> None:
         self.shape = shape
-
-        def stack_layers(name: str) -> nnx.Param[jax.Array]:
-            arrays = [tensors[f"encoder.layers.{i}.{name}"] for i in range(shape.layers)]
-            array = np.stack([p.T if p.ndim == 2 else p for p in arrays])
-            return nnx.Param(jnp.asarray(array, dtype))
-
         try:
             patch = tensors["embeddings.patch_embedding.weight"]  # [out, channels, height, width]
             patch = patch.transpose(2, 3, 1, 0).reshape(-1, shape.width)
@@ -89,10 +87,9 @@ class Siglip(nnx.Module):
             )
             self.final = nnx.Param(jnp.asarray(tensors["post_layernorm.weight"], dtype))
             self.final_bias = nnx.Param(jnp.asarray(tensors["post_layernorm.bias"], dtype))
-            names = {**LINEAR, **NORMS}
+            layers = _stack_layers(tensors, shape.layers)
             self.layers = nnx.Dict(
-                {short: stack_layers(f"{long}.weight") for short, long in names.items()}
-                | {f"{short}_bias": stack_layers(f"{long}.bias") for short, long in names.items()}
+                {name: nnx.Param(jnp.asarray(array, dtype)) for name, array in layers.items()}
             )
         except KeyError as error:
             raise UserError(f"the weights lack {error}: not a SigLIP vision tower") from error
@@ -108,16 +105,9 @@ class Siglip(nnx.Module):
         patches = patches.transpose(0, 1, 3, 2, 4, 5).reshape(batch, side * side, -1)
         x = patches.astype(self.patch.dtype) @ self.patch[...] + self.patch_bias[...]
         x = x + self.positions[...]
-
-        def layer(x: jax.Array, p: Mapping[str, jax.Array]) -> tuple[jax.Array, None]:
-            h = norm(x, p["attend_in"], p["attend_in_bias"], shape.epsilon)
-            x = x + attend(h, p, shape.heads)
-            h = norm(x, p["mlp_in"], p["mlp_in_bias"], shape.epsilon)
-            h = jax.nn.gelu(h @ p["up"] + p["up_bias"], approximate=True)
-            return x + h @ p["down"] + p["down_bias"], None
-
-        x, _ = jax.lax.scan(layer, x, {name: param[...] for name, param in self.layers.items()})
-        return norm(x, self.final[...], self.final_bias[...], shape.epsilon)
+        layers = {name: param[...] for name, param in self.layers.items()}
+        x = _run_layers(x, layers, shape.heads, shape.epsilon)
+        return _norm(x, self.final[...], self.final_bias[...], shape.epsilon)
 
 
 class Pooling(nnx.Module):
@@ -157,8 +147,8 @@ class Pooling(nnx.Module):
         """Return vectors `[batch, width]` of patch vectors `[batch, patches, width]`."""
         p = {name: value[...] for name, value in self.attention.items()}
         probe = jnp.broadcast_to(self.probe[...], (patches.shape[0], 1, patches.shape[2]))
-        x = attend(probe, p, self.shape.heads, patches)
-        h = norm(x, self.scale[...], self.shift[...], self.shape.epsilon)
+        x = _attend(probe, p, self.shape.heads, patches)
+        h = _norm(x, self.scale[...], self.shift[...], self.shape.epsilon)
         h = jax.nn.gelu(h @ self.up[...] + self.up_bias[...], approximate=True)
         return (x + h @ self.down[...] + self.down_bias[...])[:, 0]
 
@@ -178,7 +168,7 @@ class FrameEncoder:
             tower, head = nnx.merge(graph, state)
             patches = tower(images)
             vectors = (patches.mean(axis=1) if head is None else head(patches)).astype(jnp.float32)
-            return vectors / jnp.maximum(jnp.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+            return _unit(vectors)
 
         self._run = jax.jit(run)
 
@@ -242,7 +232,125 @@ def pixels(jpegs: Sequence[bytes], size: int) -> NDArray[np.float32]:
     return batch
 
 
-def norm(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> jax.Array:
+class TextEncoder:
+    """Encodes texts as vectors. Made by `load`; one call at a time."""
+
+    def __init__(self, tokenizer: Any, params: Params, heads: int, epsilon: float) -> None:
+        self._tokenizer, self._params = tokenizer, params
+        self._run = jax.jit(partial(_forward, heads=heads, epsilon=epsilon))
+        self._length = int(params["positions"].shape[0])
+        self.dimensions = int(params["head"].shape[1])
+
+    @classmethod
+    def load(
+        cls, path_or_id: str, *, revision: str | None = None, dtype: str = "bfloat16"
+    ) -> TextEncoder:
+        """Return a SigLIP by folder or Hugging Face id in the cache. Raises UserError."""
+        folder = weights.find(path_or_id, revision)
+        config = json.loads(weights.find_file(folder, "config.json").read_text())
+        if config.get("model_type") != "siglip":
+            raise UserError(f"{path_or_id!r} is a {config.get('model_type')!r}, not a whole SigLIP")
+        text = config.get("text_config", {})
+        _check_activation("text", text)
+        params = _params(folder, int(text.get("num_hidden_layers", 12)), jnp.dtype(dtype))
+        heads, epsilon = text.get("num_attention_heads", 12), text.get("layer_norm_eps", 1e-6)
+        return cls(_tokenizer(folder), params, int(heads), float(epsilon))
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one vector of length 1 per text, float32 `[n, dimensions]`.
+
+        A text is cut, or padded, to the model's length (64 tokens), as in training.
+        """
+        encoded = np.zeros((len(texts), self.dimensions), np.float32)
+        for start in range(0, len(texts), TEXT_BATCH):
+            chosen = list(texts[start : start + TEXT_BATCH])
+            ids = self._tokenizer(
+                chosen, padding="max_length", truncation=True, max_length=self._length
+            )["input_ids"]
+            tokens = np.zeros((TEXT_BATCH, self._length), np.int32)
+            tokens[: len(chosen)] = ids
+            vectors = np.asarray(self._run(self._params, tokens))
+            encoded[start : start + len(chosen)] = vectors[: len(chosen)]
+        return encoded
+
+
+def _tokenizer(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, ImportError, KeyError) as error:
+        reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        raise UserError(f"the tokenizer in {str(folder)!r} cannot be loaded: {reason}") from error
+
+
+def _params(folder: Path, layers: int, dtype: Any) -> Params:
+    """The weights under short names, the layers stacked; matrices `[in, out]`."""
+    tensors = {
+        name.removeprefix("text_model."): value
+        for name, value in weights.tensors(folder)
+        if name.startswith("text_model.")
+    }
+    try:
+        params = {
+            "words": tensors["embeddings.token_embedding.weight"],
+            "positions": tensors["embeddings.position_embedding.weight"],
+            "final": tensors["final_layer_norm.weight"],
+            "final_bias": tensors["final_layer_norm.bias"],
+            "head": tensors["head.weight"].T,
+            "head_bias": tensors["head.bias"],
+            "layers": _stack_layers(tensors, layers),
+        }
+    except KeyError as error:
+        raise UserError(f"the weights lack {error}: not a SigLIP text tower") from error
+    return jax.tree.map(lambda array: jnp.asarray(array, dtype), params)
+
+
+def _forward(params: Params, tokens: jax.Array, *, heads: int, epsilon: float) -> jax.Array:
+    """Vectors `[batch, dimensions]` of tokens `[batch, length]`: the last token's, projected."""
+    x = params["words"][tokens] + params["positions"]
+    x = _run_layers(x, params["layers"], heads, epsilon)
+    last = _norm(x, params["final"], params["final_bias"], epsilon)[:, -1]
+    return _unit((last @ params["head"] + params["head_bias"]).astype(jnp.float32))
+
+
+def _check_activation(tower: str, config: Mapping[str, Any]) -> None:
+    if config.get("hidden_act", "gelu_pytorch_tanh") != "gelu_pytorch_tanh":
+        raise UserError(f"{tower} tower with {config['hidden_act']!r}: expected SigLIP's gelu")
+
+
+def _stack_layers(tensors: Mapping[str, Any], layers: int) -> dict[str, NDArray[Any]]:
+    """Return the weights of a tower's layers under short names, stacked; matrices `[in, out]`."""
+
+    def stack(name: str) -> NDArray[Any]:
+        arrays = [tensors[f"encoder.layers.{i}.{name}"] for i in range(layers)]
+        return np.stack([p.T if p.ndim == 2 else p for p in arrays])
+
+    return {
+        f"{short}{ours}": stack(f"{long}.{theirs}")
+        for short, long in {**LINEAR, **NORMS}.items()
+        for ours, theirs in (("", "weight"), ("_bias", "bias"))
+    }
+
+
+def _run_layers(x: jax.Array, layers: Params, heads: int, epsilon: float) -> jax.Array:
+    """Return the vectors after all `layers` (from `_stack_layers`)."""
+
+    def layer(x: jax.Array, p: Params) -> tuple[jax.Array, None]:
+        h = _norm(x, p["attend_in"], p["attend_in_bias"], epsilon)
+        x = x + _attend(h, p, heads)
+        h = _norm(x, p["mlp_in"], p["mlp_in_bias"], epsilon)
+        h = jax.nn.gelu(h @ p["up"] + p["up_bias"], approximate=True)
+        return x + h @ p["down"] + p["down_bias"], None
+
+    return jax.lax.scan(layer, x, layers)[0]
+
+
+def _unit(vectors: jax.Array) -> jax.Array:
+    return vectors / jnp.maximum(jnp.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+def _norm(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> jax.Array:
     """Return the layer norm, computed in float32."""
     wide = x.astype(jnp.float32)
     wide = wide - wide.mean(axis=-1, keepdims=True)
@@ -250,7 +358,7 @@ def norm(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> ja
     return (wide * weight + bias).astype(x.dtype)
 
 
-def attend(
+def _attend(
     x: jax.Array, p: Mapping[str, jax.Array], heads: int, over: jax.Array | None = None
 ) -> jax.Array:
     """Return the attention of `x` over itself, or `over` other vectors."""

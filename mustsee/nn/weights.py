@@ -10,6 +10,7 @@ import hashlib
 import importlib
 import importlib.util
 import os
+import platform
 import re
 import shutil
 import tempfile
@@ -164,7 +165,7 @@ def _whole_folder(folders: Sequence[Path]) -> Path:
     """
     files = [file for folder in folders for file in sorted(folder.iterdir()) if file.is_file()]
     sizes = [f"{file.parent.parent.name}/{file.name}/{file.stat().st_size}" for file in files]
-    cached = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mustsee" / "models"
+    cached = _cache_folder() / "models"
     whole = cached / hashlib.sha256("\n".join(sizes).encode()).hexdigest()[:16]
     if whole.is_dir():
         return whole
@@ -228,3 +229,38 @@ def check(file: Path, sha256: str) -> None:
             f"{str(file)!r} is not the expected file: its SHA-256 is {digest}, expected {sha256}; "
             "install or fetch it again"
         )
+
+
+def keep_programs() -> None:
+    """Let JAX keep compiled programs in the user's cache folder. Call it before the first program.
+
+    Does nothing where JAX already has a folder (JAX_COMPILATION_CACHE_DIR) or the user has no home.
+    Where the folder cannot be written JAX compiles without it. Programs for a CPU contain its own
+    instructions, so different machines with the same home use different folders.
+    """
+    import jax
+
+    try:
+        cached = _cache_folder()
+    except RuntimeError:
+        return
+    config: Any = jax.config
+    if config.jax_compilation_cache_dir is None:
+        folder = cached / "programs" / _processor()
+        config.update("jax_compilation_cache_dir", str(folder))
+        config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+
+def _cache_folder() -> Path:
+    """Return Mustsee's folder in the user's cache. Raises RuntimeError for a user with no home."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mustsee"
+
+
+def _processor() -> str:
+    """A name for this kind of processor."""
+    cpu_info = Path("/proc/cpuinfo").read_text("utf-8") if Path("/proc/cpuinfo").exists() else ""
+    cpu_lines = {
+        x for x in cpu_info.splitlines() if x.startswith(("model name", "flags", "Features"))
+    }
+    text = "\n".join([platform.machine(), *sorted(cpu_lines)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
 """Checks that what a probe shows is absent from the background; otherwise it is not a needle.
 
 In MLVU people checked this (F.4, F.8); here similarity is measured, and the nearest places are
-listed for a person. Frames are compared by their descriptors (`mustsee.media.descriptors`): the
+listed for a person. Frames are compared by their descriptors (`mustsee.media.samples`): the
 probe's as they are, fitted into the background's shape (with bars), and both mirrored. The probe's
 caption, or else the label of its action, is compared with the captions of the background: by
 embeddings, and by words ("people dance zumba" shows "zumba").
@@ -152,7 +152,7 @@ def _sampled_frames(
 
 
 def _frame(time: float, thumbnail: Thumbnail, turn: int) -> Frame:
-    from mustsee.media.descriptors import brightness, describe
+    from mustsee.media.samples import brightness, describe
 
     descriptor = describe(thumbnail, turn)
     return Frame(time=time, brightness=brightness(thumbnail), motion=0.0, descriptor=descriptor)

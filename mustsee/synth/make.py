@@ -29,8 +29,7 @@ from mustsee.synth import copy as copying
 from mustsee.synth import encoding, sound
 from mustsee.synth.copy import PacketIndex
 from mustsee.synth.encoding import CodedShape
-from mustsee.synth.plan import InsertionPlan
-from mustsee.synth.timeline import TimelineSpan, timeline_spans
+from mustsee.synth.plan import InsertionPlan, TimelineSpan, timeline_spans
 
 # samples per second; at other rates an AAC frame lasts longer than a video frame
 SOUND_RATES = (44_100, 48_000)

@@ -16,7 +16,7 @@ from mustsee.calls.llm import Request
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.rag import Rag, RetrievedClip, by_words, load, spread, windows, words_in
-from mustsee.nn.siglip_text import TextEncoder
+from mustsee.nn.siglip import TextEncoder
 from mustsee.records import Caption, Line, Span, Video
 from mustsee.verify.conditions.seen import Condition
 from tests.actors.answer.test_answer import Scripted, question, work

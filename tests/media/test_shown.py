@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from mustsee.calls.llm import VideoInput
 from mustsee.media.clips import copy_span, encode_span
-from mustsee.media.descriptors import describe
 from mustsee.media.frames import Thumbnails, TimedFrame, small_luma
+from mustsee.media.samples import describe
 from mustsee.media.shown import HLG, PQ, sdr_image
 from mustsee.media.video import facts, frames_at, open_video
 from mustsee.records import Span

@@ -10,7 +10,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from mustsee.align.place import Description, MatchOptions, align
-from mustsee.media.descriptors import SIZE
+from mustsee.media.samples import SIZE
 from mustsee.recipes.neptune.diversity import REASON
 from mustsee.records import Caption, Face, Frame, Line, Video
 from mustsee.synth.absence import Absence, NearestMoments

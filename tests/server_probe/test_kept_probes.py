@@ -15,20 +15,18 @@ from actors.llm.openai import OpenAI
 from mustsee.calls.llm import VideoInput
 from mustsee.errors import UserError
 from mustsee.files.store import Store
-from mustsee.server_probe.keep import (
-    SentMaterial,
-    find_in_store,
-    keep_in_store,
-    read_probe,
-    warn,
-)
 from mustsee.server_probe.record import (
     FILE,
     OTHER_NAME,
     NumeralsResult,
     ProbeRecord,
+    SentMaterial,
     ServerFault,
     compare_numerals,
+    find_in_store,
+    keep_in_store,
+    read_probe,
+    warn,
 )
 from mustsee.verify.conditions.seen import Condition
 from ray_jobs.evaluate import evaluated_probes, sent_material

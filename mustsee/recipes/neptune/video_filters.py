@@ -15,7 +15,7 @@ import pyarrow as pa
 from mustsee.errors import UserError
 from mustsee.files import schemas
 from mustsee.judge import calibrate
-from mustsee.media.descriptors import clusters
+from mustsee.media.samples import clusters
 from mustsee.records import Frame, Video
 from mustsee.run.decision import Decision
 from mustsee.verify.videos import VideoFilter

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mustsee.errors import UserError
 from mustsee.files import schemas
-from mustsee.media.descriptors import SIZE, clusters, describe, motion
 from mustsee.media.frames import Thumbnail
+from mustsee.media.samples import SIZE, clusters, describe, motion
 from mustsee.recipes.neptune.video_filters import (
     FilterFit,
     MetadataFilter,

@@ -28,18 +28,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
-from mustsee.recipes.cinepile.choosing import DIALOGUE, SCENE, choose, rotate_options, verdict
-from mustsee.recipes.cinepile.mcq import OptionChoice
+from mustsee.recipes.cinepile.mcq import OptionChoice, choice
 from mustsee.recipes.cinepile.scene import SceneLine, format_lines, scene_lines
 from mustsee.records import Question, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, one_of, record, words
 from mustsee.text import LETTERS
+from mustsee.verify.conditions.options import order, rotated_options
 from mustsee.verify.outcome import (
     AMBIGUOUS,
     DISPUTED,
@@ -51,8 +51,60 @@ from mustsee.verify.outcome import (
 )
 from mustsee.verify.vetting import VettingContext
 
-PROMPT = "cinepile/fits"
+CHOOSE, FITS = "cinepile/choose", "cinepile/fits"  # prompts
+GUESSERS = ("guesser", "guesser_2", "guesser_3")
 SPEAKERS = ("TOLD", "OPEN", "NONE")
+DIALOGUE = "What is said in the scene, with times in seconds:"
+SCENE = (
+    "A scene: what is said (<subtitle>) and what a narrator says of the picture "
+    "(<visual descriptions>), with times in seconds:"
+)
+
+
+async def choose(
+    asker: Asker,
+    question: Question,
+    *,
+    rotation: int = 0,
+    context: str | None = None,
+    about: str = "",
+    seed: int = 0,
+) -> OptionChoice | None:
+    """Return the model's choice among the options, which it sees rotated by `rotation`; None if its
+    replies cannot be parsed: such a call is neither right nor wrong. Raises Transient, so that a
+    later run repeats the call.
+    """
+    shown, options = order(len(question.options), rotation), rotated_options(question, rotation)
+    try:
+        chosen = await asker.ask(
+            CHOOSE,
+            choice(options),
+            seed=seed,
+            question=question.question,
+            options=options,
+            context=context,
+            about=about,
+        )
+    except BadRow:
+        return None
+    return replace(chosen, place=shown[chosen.place])
+
+
+def verdict(
+    name: str, asker: Asker, question: Question, choice: OptionChoice | None, *, seed: int = 0,
+    detail: str = "",
+) -> Verdict:  # fmt: skip
+    """Return the verdict of a choice on a question."""
+    chosen = "no answer" if choice is None else f"chose {LETTERS[choice.place]}"
+    return Verdict(
+        filter=name,
+        model=asker.llm.identity,
+        seed=seed,
+        prompt=asker.prompts.digest(CHOOSE),
+        reply=choice.reply if choice else "",
+        correct=None if choice is None else choice.place == question.answer_index,
+        detail=f"{detail}; {chosen}" if detail else chosen,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,146 +149,54 @@ def fits_form(count: int) -> Form[FittingOptions]:
     return form(text=parse_fit, shape=shape)
 
 
-async def fits(
-    question: Question, asker: Asker, scene: str, *, seed: int = 0, train: bool = False
-) -> Question:
-    """Return the question with a verdict and the outcome. It is dropped if it depends
-    on a speaker whom the scene does not name. If a wrong option fits beside the answer, it is
-    dropped from the test split, and with `train` from train. It is unverified if the reply cannot
-    be parsed.
-    """
-    options = tuple(question.options)
-    blank = Verdict(
-        filter="fits", model=asker.llm.identity, seed=seed, prompt=asker.prompts.digest(PROMPT)
-    )
-    try:
-        reply, fitting = await asker.ask(
-            PROMPT, fits_form(len(options)).keep_reply(), seed=seed,
-            question=question.question, options=options, scene=scene, about=SCENE,
-        )  # fmt: skip
-    except BadRow as error:
-        kept = (*question.verdicts, replace(blank, detail=str(error)))
-        return mark_unverified(replace(question, verdicts=kept), "fits")
-    others = [LETTERS[n] for n in fitting.places if n != question.answer_index]
-    has_rival = bool(others) and question.answer_index in fitting.places
-    is_open = fitting.speaker == "OPEN"
-    passed = not (has_rival or is_open)
-    outcome = FilterOutcome(
-        filter="fits", passed=passed, fault=UNTOLD if is_open else AMBIGUOUS,
-        reason="the scene does not name the speaker"
-        if is_open
-        else f"{', '.join(others)} fits as well as the answer",
-        drops=is_open or train or "test" in question.subsets,
-    )  # fmt: skip
-    letters = "".join(LETTERS[n] for n in fitting.places) or "none"
-    verdict = replace(
-        blank,
-        reply=reply,
-        passed=passed,
-        detail=f"fits: {letters}; speaker: {fitting.speaker.lower()}",
-    )
-    return add_outcome(replace(question, verdicts=(*question.verdicts, verdict)), outcome)
-
-
-async def degenerate(question: Question, askers: Mapping[str, Asker], *, seed: int = 0) -> Question:
-    """Return the question with each role's verdict and `metrics["degenerate"]` (0 or 1). It is
-    dropped if it is degenerate and in the subset "test", and unverified if no parsed answer is
-    wrong but some are unparseable.
-
-    Each role has its own seed and order of the options, so three roles of one model give three
-    guesses.
-    """
-    count = len(question.options)
-
-    async def guess(turn: int, role: str) -> Verdict:
-        options, own_seed = rotate_options(question.options, turn), seed + turn
-        choice = await choose(askers[role], question.question, options, seed=own_seed)
-        if choice is not None:
-            choice = replace(choice, place=(choice.place - turn) % count)
-        return verdict("degenerate", askers[role], question, choice, seed=own_seed, detail=role)
-
-    verdicts = await asyncio.gather(*(guess(turn, role) for turn, role in enumerate(askers)))
-    is_degenerate = bool(verdicts) and all(v.correct for v in verdicts)
-    # An unparseable answer may be wrong.
-    if not is_degenerate and all(v.correct is not False for v in verdicts):
-        return mark_unverified(
-            replace(question, verdicts=(*question.verdicts, *verdicts)), "degenerate"
-        )
-    drop = question.drop
-    if is_degenerate and "test" in question.subsets:
-        count = len(verdicts)
-        drop = drop or f"degenerate: right in {count} of {count} models without the scene"
-    return replace(
-        question,
-        verdicts=(*question.verdicts, *(replace(v, passed=not is_degenerate) for v in verdicts)),
-        metrics={**question.metrics, "degenerate": float(is_degenerate)},
-        drop=drop,
-    )
-
-
-async def hardness(question: Question, asker: Asker, scene: str, *, seed: int = 0) -> Question:
-    """Return the question with its verdict and `metrics["hardness"]`; at 1 it is in the subset
-    "hard". There is no metric if the call failed.
-    """
-    choice = await choose(
-        asker, question.question, question.options, context=scene, about=SCENE, seed=seed
-    )
-    result = verdict("hardness", asker, question, choice, seed=seed, detail="whole scene")
-    metrics, subsets = dict(question.metrics), question.subsets
-    if result.correct is not None:
-        metrics["hardness"] = float(not result.correct)
-        if not result.correct:
-            subsets = (*subsets, "hard")
-    return replace(
-        question, verdicts=(*question.verdicts, result), metrics=metrics, subsets=subsets
-    )
-
-
-async def vision(question: Question, asker: Asker, dialogue: str, *, seed: int = 0) -> Question:
-    """Return the question with its verdict and `metrics["vision_reliance"]`; there is no metric if
-    the call failed. No question is dropped.
-    """
-    choice = await choose(
-        asker, question.question, question.options, context=dialogue or "(nothing is said)",
-        about=DIALOGUE, seed=seed,
-    )  # fmt: skip
-    result = verdict("vision", asker, question, choice, seed=seed, detail="dialogue alone")
-    metrics = dict(question.metrics)
-    if result.correct is not None:
-        metrics["vision_reliance"] = float(not result.correct)
-    return replace(question, verdicts=(*question.verdicts, result), metrics=metrics)
-
-
-GUESSERS = ("guesser", "guesser_2", "guesser_3")
-
-
-def _lines_of(video: Video, threshold: float) -> tuple[SceneLine, ...]:
-    return scene_lines(video.scene, threshold=threshold) if video.scene else ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Degenerate:
-    """Drops questions from the test split that three guessers all answer without the scene."""
+    """Drops questions from the test split that three guessers all answer without the scene.
+
+    Each role has its own seed and order of the options, so three roles of one model give three
+    guesses. Metric: `degenerate` (0 or 1). A question is unverified if no parsed answer is wrong
+    but some are unparseable.
+    """
 
     name: ClassVar[str] = "degenerate"
     roles: ClassVar[tuple[str, ...]] = GUESSERS
-    prompts: ClassVar[tuple[str, ...]] = ("cinepile/choose",)
+    prompts: ClassVar[tuple[str, ...]] = (CHOOSE,)
     reads: ClassVar[tuple[str, ...]] = ()
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
-        guessers = {role: vetting.askers[role] for role in GUESSERS}
-        return await degenerate(question, guessers, seed=vetting.seed)
+        async def guess(turn: int, role: str) -> Verdict:
+            asker, seed = vetting.askers[role], vetting.seed + turn
+            chosen = await choose(asker, question, rotation=turn, seed=seed)
+            return verdict("degenerate", asker, question, chosen, seed=seed, detail=role)
+
+        verdicts = await asyncio.gather(*(guess(turn, role) for turn, role in enumerate(GUESSERS)))
+        is_degenerate = all(v.correct for v in verdicts)
+        # An unparseable answer may be wrong.
+        if not is_degenerate and all(v.correct is not False for v in verdicts):
+            unverified = replace(question, verdicts=(*question.verdicts, *verdicts))
+            return mark_unverified(unverified, "degenerate")
+        drop = question.drop
+        if is_degenerate and "test" in question.subsets:
+            drop = drop or "degenerate: right in 3 of 3 models without the scene"
+        tested = (replace(v, passed=not is_degenerate) for v in verdicts)
+        return replace(
+            question,
+            verdicts=(*question.verdicts, *tested),
+            metrics={**question.metrics, "degenerate": float(is_degenerate)},
+            drop=drop,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fits:
     """Drops questions by a reading of the whole scene: if they depend on a speaker whom the scene
-    does not name, and from the test split (with `train`, from both) if two options fit.
+    does not name, and from the test split (with `train`, from both) if a wrong option fits beside
+    the answer. A question is unverified if the reply cannot be parsed.
     """
 
     name: ClassVar[str] = "fits"
     roles: ClassVar[tuple[str, ...]] = ("reader",)
-    prompts: ClassVar[tuple[str, ...]] = (PROMPT,)
+    prompts: ClassVar[tuple[str, ...]] = (FITS,)
     reads: ClassVar[tuple[str, ...]] = ("scene",)
 
     threshold: float = 0.5
@@ -244,18 +204,52 @@ class Fits:
     """Drop questions with two fitting options from train, too."""
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
-        scene = format_lines(_lines_of(video, self.threshold))
-        reader = vetting.askers["reader"]
-        return await fits(question, reader, scene, seed=vetting.seed, train=self.train)
+        asker, options = vetting.askers["reader"], tuple(question.options)
+        blank = Verdict(
+            filter="fits",
+            model=asker.llm.identity,
+            seed=vetting.seed,
+            prompt=asker.prompts.digest(FITS),
+        )
+        try:
+            reply, fitting = await asker.ask(
+                FITS, fits_form(len(options)).keep_reply(), seed=vetting.seed,
+                question=question.question, options=options,
+                scene=format_lines(_lines_of(video, self.threshold)), about=SCENE,
+            )  # fmt: skip
+        except BadRow as error:
+            kept = (*question.verdicts, replace(blank, detail=str(error)))
+            return mark_unverified(replace(question, verdicts=kept), "fits")
+        others = [LETTERS[n] for n in fitting.places if n != question.answer_index]
+        has_rival = bool(others) and question.answer_index in fitting.places
+        is_open = fitting.speaker == "OPEN"
+        outcome = FilterOutcome(
+            filter="fits", passed=not (has_rival or is_open),
+            fault=UNTOLD if is_open else AMBIGUOUS,
+            reason="the scene does not name the speaker"
+            if is_open
+            else f"{', '.join(others)} fits as well as the answer",
+            drops=is_open or self.train or "test" in question.subsets,
+        )  # fmt: skip
+        letters = "".join(LETTERS[n] for n in fitting.places) or "none"
+        read = replace(
+            blank,
+            reply=reply,
+            passed=outcome.passed,
+            detail=f"fits: {letters}; speaker: {fitting.speaker.lower()}",
+        )
+        return add_outcome(replace(question, verdicts=(*question.verdicts, read)), outcome)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vision:
-    """Measures whether the role `reader` needs more than the dialogue."""
+    """Measures whether the role `reader` needs more than the dialogue: `vision_reliance` is 1 if it
+    errs; there is none if the call failed. No question is dropped.
+    """
 
     name: ClassVar[str] = "vision"
     roles: ClassVar[tuple[str, ...]] = ("reader",)
-    prompts: ClassVar[tuple[str, ...]] = ("cinepile/choose",)
+    prompts: ClassVar[tuple[str, ...]] = (CHOOSE,)
     reads: ClassVar[tuple[str, ...]] = ("scene",)
 
     threshold: float = 0.5
@@ -263,23 +257,51 @@ class Vision:
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         lines = _lines_of(video, self.threshold)
         dialogue = "\n".join(f"{x.start:.1f} {x.end:.1f} {x.text}" for x in lines if not x.visual)
-        return await vision(question, vetting.askers["reader"], dialogue, seed=vetting.seed)
+        read = await _read_verdict(
+            "vision", question, dialogue or "(nothing is said)", DIALOGUE, "dialogue alone", vetting
+        )
+        return _add_measure(question, read, "vision_reliance")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hardness:
-    """Measures whether the role `reader` errs although it sees the whole scene."""
+    """Measures whether the role `reader` errs although it sees the whole scene: `hardness` is then
+    1, and the question in the subset "hard"; there is none if the call failed.
+    """
 
     name: ClassVar[str] = "hardness"
     roles: ClassVar[tuple[str, ...]] = ("reader",)
-    prompts: ClassVar[tuple[str, ...]] = ("cinepile/choose",)
+    prompts: ClassVar[tuple[str, ...]] = (CHOOSE,)
     reads: ClassVar[tuple[str, ...]] = ("scene",)
 
     threshold: float = 0.5
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         scene = format_lines(_lines_of(video, self.threshold))
-        return await hardness(question, vetting.askers["reader"], scene, seed=vetting.seed)
+        read = await _read_verdict("hardness", question, scene, SCENE, "whole scene", vetting)
+        if read.correct is False:
+            question = replace(question, subsets=(*question.subsets, "hard"))
+        return _add_measure(question, read, "hardness")
+
+
+async def _read_verdict(
+    name: str, question: Question, context: str, about: str, detail: str, vetting: VettingContext
+) -> Verdict:
+    """Return the verdict of the role `reader` on the question with a context."""
+    asker, seed = vetting.askers["reader"], vetting.seed
+    chosen = await choose(asker, question, context=context, about=about, seed=seed)
+    return verdict(name, asker, question, chosen, seed=seed, detail=detail)
+
+
+def _add_measure(question: Question, read: Verdict, metric: str) -> Question:
+    metrics = dict(question.metrics)
+    if read.correct is not None:
+        metrics[metric] = float(not read.correct)
+    return replace(question, verdicts=(*question.verdicts, read), metrics=metrics)
+
+
+def _lines_of(video: Video, threshold: float) -> tuple[SceneLine, ...]:
+    return scene_lines(video.scene, threshold=threshold) if video.scene else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,7 +313,7 @@ class Refine:
 
     name: ClassVar[str] = "refine"
     roles: ClassVar[tuple[str, ...]] = ("guesser", "reader")
-    prompts: ClassVar[tuple[str, ...]] = ("cinepile/choose",)
+    prompts: ClassVar[tuple[str, ...]] = (CHOOSE,)
     reads: ClassVar[tuple[str, ...]] = ("scene",)
 
     most: int = 2
@@ -329,35 +351,28 @@ class Refine:
 
     async def _test(self, question: Question, vetting: VettingContext) -> tuple[Verdict, ...]:
         """Return the blind model's verdict on each rotation."""
-        asker, options = vetting.askers["guesser"], question.options
+        asker = vetting.askers["guesser"]
 
         async def test_rotation(by: int) -> Verdict:
             seed = vetting.seed + by
-            choice = await self._choose(asker, question, rotate_options(options, by), None, seed)
-            if choice is not None:
-                choice = replace(choice, place=(choice.place - by) % len(options))
-            return verdict("refine", asker, question, choice, seed=seed, detail=f"rotation {by}")
+            chosen = await self._choose(asker, question, rotation=by, seed=seed)
+            return verdict("refine", asker, question, chosen, seed=seed, detail=f"rotation {by}")
 
-        return tuple(await asyncio.gather(*map(test_rotation, range(len(options)))))
+        return tuple(await asyncio.gather(*map(test_rotation, range(len(question.options)))))
 
     async def _read(self, question: Question, video: Video, vetting: VettingContext) -> Verdict:
         """Return the verdict of a model that reads the scene."""
         asker, seed = vetting.askers["reader"], vetting.seed
-        scene = (
-            format_lines(scene_lines(video.scene, threshold=self.threshold)) if video.scene else ""
-        )
-        choice = await self._choose(asker, question, question.options, scene, seed)
-        return verdict("refine", asker, question, choice, seed=seed, detail="whole scene")
+        scene = format_lines(_lines_of(video, self.threshold))
+        chosen = await self._choose(asker, question, context=scene, about=SCENE, seed=seed)
+        return verdict("refine", asker, question, chosen, seed=seed, detail="whole scene")
 
     async def _choose(
-        self, asker: Asker, question: Question, options: Sequence[str], scene: str | None, seed: int
+        self, asker: Asker, question: Question, *, seed: int, **shown: Any
     ) -> OptionChoice | None:
         """Return a choice, after at most `again` retries."""
         for attempt in range(self.again + 1):
-            choice = await choose(
-                asker, question.question, options, context=scene,
-                about="" if scene is None else SCENE, seed=seed + 1000 * attempt,
-            )  # fmt: skip
-            if choice is not None:
-                return choice
+            chosen = await choose(asker, question, seed=seed + 1000 * attempt, **shown)
+            if chosen is not None:
+                return chosen
         return None

@@ -6,12 +6,13 @@ import contextlib
 from dataclasses import replace
 
 from mustsee.recipes.cinepile import ask as cinepile
-from mustsee.recipes.cinepile.choosing import choose
-from mustsee.recipes.cinepile.filters import fits
+from mustsee.recipes.cinepile.filters import Fits, choose
 from mustsee.recipes.cinepile.induction import replace_names
 from mustsee.recipes.cinepile.question_lists import ListedQuestion
 from mustsee.recipes.cinepile.templates import CATEGORIES, Template, templates_form
 from mustsee.records import SceneText, Video
+from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.vetting import VettingContext
 from tests.support import verifier
 from tests.support.every_prompt import CHOICE, OPTIONS, Call, RecordingAsker, Rules
 from tests.support.neptune_video import SAID, sample_video
@@ -35,8 +36,10 @@ async def ask_all(asker: RecordingAsker) -> None:
     scripted = replace(asker, llm=Rules({"cinepile/questions": written}))
     askers = dict.fromkeys(("shortlister", "reasoning", "perceptual"), scripted)
     await cinepile.ask(video, askers, cinepile.CinePileSettings(templates=tuple(kinds)))
-    await choose(asker, CHOICE, OPTIONS, context=SCENE, about="What is said:")
-    await fits(verifier.question(question=CHOICE, options=OPTIONS), asker, SCENE)
+    asked = verifier.question(question=CHOICE, options=OPTIONS)
+    await choose(asker, asked, context=SCENE, about="What is said:")
+    vetting = VettingContext(askers={"reader": asker}, video_frames=VideoFrames(video))
+    await Fits()(asked, video, vetting)
     questions = ["Why does he open the door?", "Where does she go after the call?"]
     listed_questions = [
         ListedQuestion(text=q, neutral=q, source="list", title="") for q in questions

@@ -7,9 +7,11 @@ import pytest
 
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
-from mustsee.recipes.cinepile.filters import degenerate, fits, hardness, vision
-from mustsee.records import Question
+from mustsee.recipes.cinepile.filters import GUESSERS, Degenerate, Fits, Hardness, Vision
+from mustsee.records import Question, Video
 from mustsee.text import LETTERS
+from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.vetting import QuestionFilter, VettingContext
 
 
 class Says:
@@ -28,10 +30,16 @@ def asker(option: str | None) -> Asker:
     return Asker(llm=Says(option), prompts=Prompts(), tries=1)
 
 
+CLIP = Video(video_id="v", uri="")
 ONE = Question(
     question_id="q", video_id="v", recipe="cinepile", question="Which?", question_type="Temporal",
     options=("a", "b", "c", "d", "e"), answer_index=2, answer="c",
 )  # fmt: skip
+
+
+def run(measure: QuestionFilter, question: Question, askers: dict[str, Asker]) -> Question:
+    vetting = VettingContext(askers=askers, video_frames=VideoFrames(CLIP))
+    return asyncio.run(measure(question, CLIP, vetting))
 
 
 @pytest.mark.parametrize(
@@ -48,8 +56,8 @@ ONE = Question(
 def test_a_question_that_all_three_guess_is_degenerate(
     guesses: tuple[str | None, ...], split: str, is_degenerate: float | None, dropped: bool
 ) -> None:
-    askers = {str(i): asker(g) for i, g in enumerate(guesses)}
-    judged = asyncio.run(degenerate(replace(ONE, subsets=(split,)), askers))
+    askers = dict(zip(GUESSERS, map(asker, guesses), strict=True))
+    judged = run(Degenerate(), replace(ONE, subsets=(split,)), askers)
     assert judged.metrics.get("degenerate") == is_degenerate
     assert judged.unverified_by == (("degenerate",) if is_degenerate is None else ())
     assert (judged.drop is not None) == dropped
@@ -60,12 +68,13 @@ def test_a_question_that_all_three_guess_is_degenerate(
 
 def test_vision_and_hardness_are_zero_if_the_model_is_right() -> None:
     for option, value in (("c", 0.0), ("a", 1.0)):
-        with_vision = asyncio.run(vision(ONE, asker(option), "words"))
-        hard = asyncio.run(hardness(ONE, asker(option), "scene"))
+        with_vision = run(Vision(), ONE, {"reader": asker(option)})
+        hard = run(Hardness(), ONE, {"reader": asker(option)})
         assert (with_vision.metrics["vision_reliance"], hard.metrics["hardness"]) == (value, value)
         assert ("hard" in hard.subsets) == bool(value)
-    assert "vision_reliance" not in asyncio.run(vision(ONE, asker(None), "words")).metrics
-    assert "hardness" not in asyncio.run(hardness(ONE, asker(None), "scene")).metrics
+    silent = {"reader": asker(None)}
+    assert "vision_reliance" not in run(Vision(), ONE, silent).metrics
+    assert "hardness" not in run(Hardness(), ONE, silent).metrics
 
 
 class Words:
@@ -82,7 +91,7 @@ class Words:
 
 def fit(reply: str, split: str = "test", **given: bool) -> Question:
     reader = Asker(llm=Words(reply), prompts=Prompts(), tries=1)
-    return asyncio.run(fits(replace(ONE, subsets=(split,)), reader, "a scene", **given))
+    return run(Fits(**given), replace(ONE, subsets=(split,)), {"reader": reader})
 
 
 @pytest.mark.parametrize(

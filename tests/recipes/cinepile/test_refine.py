@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import BadRow, Transient
 from mustsee.prompts import Prompts
-from mustsee.recipes.cinepile.choosing import rotate_options
 from mustsee.recipes.cinepile.filters import Refine
 from mustsee.records import Line, Question, SceneText, Video
 from mustsee.text import LETTERS
+from mustsee.verify.conditions.options import rotated_options
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.vetting import VettingContext, vet
@@ -115,7 +115,7 @@ def test_fixed_means_tested_on_all_rotations(
     for text, options, chosen in llm.tests:
         if text == now.question and chosen is not None:
             answered[options] = chosen
-    wanted = {rotate_options(now.options, by) for by in range(5)}
+    wanted = {rotated_options(now, by) for by in range(5)}
     right = sum(answered.get(options) == now.answer for options in wanted)
     if now.metrics.get("refine_passed"):
         assert wanted <= set(answered)
@@ -223,6 +223,6 @@ def test_the_writer_gets_the_scene_and_the_guessers_reasons() -> None:
 
 @given(options=st.lists(st.text(), min_size=1, max_size=7), by=st.integers(0, 20))
 def test_rotations_are_cyclic(options: list[str], by: int) -> None:
-    turned = rotate_options(options, by)
+    turned = rotated_options(replace(QUESTION, options=tuple(options)), by)
     assert sorted(turned) == sorted(options)
     assert turned == tuple(options[(i - by) % len(options)] for i in range(len(options)))

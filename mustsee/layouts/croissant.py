@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,64 +19,8 @@ if TYPE_CHECKING:
     from pyarrow import DataType
 
 FILE = "croissant.json"
-_RAI = "http://mlcommons.org/croissant/RAI/"
-CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": _RAI,
-    "prov": "http://www.w3.org/ns/prov#",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResponsibleAiFields:
-    """Texts on the making, use and limits of the data; `sources` are the videos' addresses.
-    `synthetic`: whether models or rules are known to have written questions.
-    """
-
-    collection: str
-    models: tuple[str, ...]
-    synthetic: bool
-    annotation: str
-    biases: str
-    limits: str
-    uses: str
-    sensitive: str
-    impact: str
-    sources: tuple[str, ...] = ()
+RAI = "http://mlcommons.org/croissant/RAI/"
+CONTEXT = Path(__file__).parents[1] / "assets" / "croissant_context.json"
 
 
 def write(
@@ -87,41 +30,25 @@ def write(
     title: str,
     contents: str,
     licence: str,
-    responsible: ResponsibleAiFields,
+    responsible: Mapping[str, Any],
 ) -> None:
     """Write `croissant.json` for the folder's parquet files `tables` (path -> columns).
 
-    `contents`: sentences on what the rows hold.
+    `contents`: sentences on what the rows hold. `responsible`: the responsible-AI fields.
     """
     value: dict[str, Any] = {
-        "@context": CONTEXT,
+        "@context": json.loads(CONTEXT.read_text("utf-8")),
         "@type": "sc:Dataset",
         "name": title,
         "description": f"Questions on videos. {contents} README.md describes them.",
-        "conformsTo": ["http://mlcommons.org/croissant/1.0", _RAI + "1.0"],
+        "conformsTo": ["http://mlcommons.org/croissant/1.0", RAI + "1.0"],
         "license": licence,
-        **_responsible(responsible),
+        **responsible,
         "distribution": [_file(folder, name) for name in tables],
         "recordSet": [_records(name, columns) for name, columns in tables.items()],
     }
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     (folder / FILE).write_text(text, encoding="utf-8")
-
-
-def _responsible(fields: ResponsibleAiFields) -> dict[str, Any]:
-    return {
-        "rai:dataCollection": fields.collection,
-        "rai:dataCollectionType": "Others",
-        "rai:dataAnnotationProtocol": fields.annotation,
-        "rai:machineAnnotationTools": list(fields.models) or ["Not recorded."],
-        "rai:dataBiases": fields.biases,
-        "rai:dataLimitations": fields.limits,
-        "rai:dataUseCases": fields.uses,
-        "rai:dataSocialImpact": fields.impact,
-        "rai:personalSensitiveInformation": fields.sensitive,
-        **({"rai:hasSyntheticData": True} if fields.synthetic else {}),
-        **({"prov:wasDerivedFrom": list(fields.sources)} if fields.sources else {}),
-    }
 
 
 def _file(folder: Path, name: str) -> dict[str, Any]:

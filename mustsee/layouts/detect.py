@@ -65,14 +65,7 @@ def open_streamed(
     place = _existing_path(path, layout)
     if columns is None and (layout or _layout(place)) == "ours":
         return ours.open_streamed(place)
-    reading = read(place, layout, columns)
-    return QuestionSource(
-        layout=reading.layout,
-        questions=reading.questions,
-        videos=reading.videos,
-        findings=reading.findings,
-        video_paths=reading.video_paths,
-    )
+    return read(place, layout, columns)
 
 
 def _existing_path(path: str | Path, layout: str | None) -> Path:

@@ -12,12 +12,13 @@ are `layout=inspect`, `lmms_eval` and `vlmevalkit`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mustsee.files import schemas
 from mustsee.files.parquet import write_parquet
@@ -31,7 +32,6 @@ from mustsee.records import Question, Video
 
 if TYPE_CHECKING:
     import pyarrow as pa
-import json
 
 SPLITS = ("train", "validation", "test")
 VIDEO = (
@@ -131,21 +131,22 @@ def _videos(videos: Sequence[Video]) -> pa.Table:
     return schemas.table(rows, Video).select(VIDEO)
 
 
-def _responsible(
-    card: Card, tally: CardCounts, videos: Iterable[Video]
-) -> croissant.ResponsibleAiFields:
-    return croissant.ResponsibleAiFields(
-        collection=cards.funnel(card.run, tally),
-        models=tuple(tally.models),
-        synthetic=bool(tally.writers),
-        annotation=cards.provenance(card.run, tally),
-        biases=cards.biases(tally),
-        limits=card.limits or cards.describe_limits(tally),
-        uses=card.uses,
-        sensitive=card.sensitive,
-        impact=card.impact,
-        sources=tuple(sorted({v.source_url for v in videos if v.source_url})),
-    )
+def _responsible(card: Card, tally: CardCounts, videos: Iterable[Video]) -> dict[str, Any]:
+    """Return Croissant's fields on the making, use and limits of the data."""
+    sources = sorted({v.source_url for v in videos if v.source_url})
+    return {
+        "rai:dataCollection": cards.funnel(card.run, tally),
+        "rai:dataCollectionType": "Others",
+        "rai:dataAnnotationProtocol": cards.provenance(card.run, tally),
+        "rai:machineAnnotationTools": tally.models or ["Not recorded."],
+        "rai:dataBiases": cards.biases(tally),
+        "rai:dataLimitations": card.limits or cards.describe_limits(tally),
+        "rai:dataUseCases": card.uses,
+        "rai:dataSocialImpact": card.impact,
+        "rai:personalSensitiveInformation": card.sensitive,
+        **({"rai:hasSyntheticData": True} if tally.writers else {}),
+        **({"prov:wasDerivedFrom": sources} if sources else {}),
+    }
 
 
 def splits(questions: Questions) -> Callable[[Question], str]:

@@ -41,42 +41,7 @@ for its imports.
 """
 
 from .choice import extract
-from .task_scoring import (
-    GROUP_METRICS,
-    answer_words,
-    check_grader,
-    compare_reply,
-    grade_reply,
-    group_scores,
-    has_points,
-    is_multiple_choice,
-    is_open_ended,
-    letter,
-    mean,
-    mean_of_types,
-    question_text,
-    score_reply,
-    video_path,
-)
-
-__all__ = [
-    "GROUP_METRICS",
-    "answer_words",
-    "check_grader",
-    "compare_reply",
-    "extract",
-    "grade_reply",
-    "group_scores",
-    "has_points",
-    "is_multiple_choice",
-    "is_open_ended",
-    "letter",
-    "mean",
-    "mean_of_types",
-    "question_text",
-    "score_reply",
-    "video_path",
-]
+from .task_scoring import *
 '''
 
 

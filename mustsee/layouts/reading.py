@@ -84,18 +84,26 @@ class FileFault:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionFile:
+class QuestionSource:
     """Questions in file order, their videos as far as the file has them, and all faults.
 
-    Iteration yields the questions. `video_paths`: video id -> what the file calls the video, where
-    that may be a path.
+    `questions` and `videos` may exceed memory: each iteration then reads the file. `video_paths`:
+    video id -> what the file calls the video, where that may be a path.
     """
 
     layout: str
-    questions: tuple[Question, ...]
-    videos: tuple[Video, ...] = ()
+    questions: Questions
+    videos: Sequence[Video] | Rereadable[Video] = ()
     findings: tuple[FileFault, ...] = ()
     video_paths: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionFile(QuestionSource):
+    """A `QuestionSource` in memory. Iteration yields the questions."""
+
+    questions: tuple[Question, ...]
+    videos: tuple[Video, ...] = ()
 
     @property
     def unusable_reasons(self) -> dict[str, str]:
@@ -110,17 +118,6 @@ class QuestionFile:
 
     def __getitem__(self, index: int) -> Question:
         return self.questions[index]
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuestionSource:
-    """The content of a `QuestionFile` that may exceed memory: each iteration reads the file."""
-
-    layout: str
-    questions: Questions
-    videos: Sequence[Video] | Rereadable[Video]
-    findings: tuple[FileFault, ...] = ()
-    video_paths: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Notes:

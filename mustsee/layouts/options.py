@@ -89,11 +89,13 @@ def options_of(row: Mapping[str, Any], columns: Sequence[str]) -> LabelledOption
             cells.pop()
         return _labelled(cells, None)
     value: Any = row.get(columns[0])
-    return _nested_options(_parsed(value) if isinstance(value, str) else value)
+    return _nested_options(parse_cell(value) if isinstance(value, str) else value)
 
 
-def _parsed(text: str) -> Any:
-    """Return the list or object that a cell spells as JSON, as Python or as NumPy prints it."""
+def parse_cell(text: str) -> Any:
+    """Return the list or object that a cell spells as JSON, as Python or as NumPy prints it; None
+    for another text.
+    """
     try:
         return parse_json(text)
     except ValueError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -361,6 +362,12 @@ def facts(video: Video) -> Video:
     not fit into memory for thousands of videos.
     """
     return Video(**{name: getattr(video, name) for name in FACTS})
+
+
+def youtube_id(address: str) -> str | None:
+    """Return the id of a video in an address of YouTube; None for another text."""
+    found = re.search(r"(?:youtu\.be/|[?&]v=|/shorts/|/embed/)([\w-]{11})", address)
+    return found[1] if found else None
 
 
 def dump_json(value: object, path: Path) -> None:

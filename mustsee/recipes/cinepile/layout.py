@@ -7,7 +7,6 @@ are `metrics["hardness"]`, `metrics["vision_reliance"]` (0 or 1), a category in 
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import UserError
 from mustsee.layouts.card import Card, CardCounts, card_text
+from mustsee.layouts.options import parse_cell
 from mustsee.layouts.reading import (
     Notes,
     QuestionFile,
@@ -26,6 +26,7 @@ from mustsee.layouts.reading import (
     facts,
     first,
     rows_of,
+    youtube_id,
 )
 from mustsee.layouts.row_writer import Parquet
 from mustsee.records import Line, Question, Segment, Video
@@ -43,7 +44,6 @@ CATEGORIES = (  # categories, worded as released
 SPLITS = ("train", "test")
 _BROKEN = {c.replace("\n", " "): c for c in CATEGORIES}
 _TRUTH = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
-_ADDRESS = re.compile(r"(?:youtu\.be/|[?&]v=|/shorts/|/embed/)([\w-]{11})")
 
 
 def read(path: Path) -> QuestionFile:
@@ -88,20 +88,17 @@ def _clip(row: Row, number: int, notes: Notes) -> str:
     if row.get("videoID"):
         return str(row["videoID"])
     link = str(row.get("yt_clip_link") or "")
-    match = _ADDRESS.search(link)
-    if match is None:
+    name = youtube_id(link)
+    if name is None:
         notes.add(number, "", "no clip id in yt_clip_link", link or None)
-    return match[1] if match else str(row.get("yt_clip_title") or link or f"row-{number}")
+    return name or str(row.get("yt_clip_title") or link or f"row-{number}")
 
 
 def _listed(value: Any) -> tuple[str, ...]:
     """Parse a list column, which a csv table has in Python's or numpy's spelling."""
     if isinstance(value, str):
-        text = re.sub(r"(?<=['\"])\s*\n?\s+(?=['\"])", ", ", value.strip())
-        try:
-            value = ast.literal_eval(text)
-        except (SyntaxError, ValueError):
-            return (text,) if text else ()
+        parsed = parse_cell(value)
+        value = parsed if isinstance(parsed, list | tuple) else filter(None, [value.strip()])
     return tuple(str(v) for v in value or ())
 
 

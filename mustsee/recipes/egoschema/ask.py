@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import cached_property
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from mustsee.calls.llm import Asker, Message
 from mustsee.errors import BadRow, Unparsed
@@ -189,7 +189,14 @@ def narrations_of(video: Video) -> Sequence[Line]:
 
 async def _set_a(clip: NarratedClip) -> list[Draft]:
     questions, _ = await _questions(clip)
-    return await _answers(clip, questions) if questions else []
+    if not questions:
+        return []
+    wrong, length = clip.settings.wrong, clip.settings.length
+    form = drafts(len(questions), wrong=wrong, with_question=False)
+    parsed = await _ask(clip, clip.answer_prompt, form, questions=questions, wrong=wrong,
+                        length=length)  # fmt: skip
+    pairs = zip(match_drafts(parsed, questions), questions, strict=True)
+    return [replace(draft, question=q) for draft, q in pairs]
 
 
 async def _set_b(clip: NarratedClip) -> list[Draft]:
@@ -197,35 +204,19 @@ async def _set_b(clip: NarratedClip) -> list[Draft]:
     if not questions:
         return []
     count, wrong = len(questions), clip.settings.wrong
-    parsed = await clip.asker.ask(
-        "egoschema/reveal",
-        _counted(clip, drafts(count, wrong=wrong, with_question=False)),
-        seed=clip.seed,
-        history=history,
-        count=count,
-        wrong=wrong,
-        questions=questions,
-        narrations=clip.narrations,
-    )
-    return await _wrong(
-        clip, questions, [draft.answer for draft in match_drafts(parsed, questions)]
-    )
+    form = drafts(count, wrong=wrong, with_question=False)
+    parsed = await _ask(clip, "egoschema/reveal", form, history=history, count=count, wrong=wrong,
+                        questions=questions)  # fmt: skip
+    return await _wrong(clip, questions, parsed)
 
 
 async def _three_call(clip: NarratedClip) -> list[Draft]:
     questions, _ = await _questions(clip)
     if not questions:
         return []
-    parsed = await clip.asker.ask(
-        "egoschema/answers_only",
-        _counted(clip, drafts(len(questions), wrong=0, with_question=False)),
-        seed=clip.seed,
-        narrations=clip.narrations,
-        questions=questions,
-    )
-    return await _wrong(
-        clip, questions, [draft.answer for draft in match_drafts(parsed, questions)]
-    )
+    form = drafts(len(questions), wrong=0, with_question=False)
+    parsed = await _ask(clip, "egoschema/answers_only", form, questions=questions)
+    return await _wrong(clip, questions, parsed)
 
 
 async def _one_shot(clip: NarratedClip) -> list[Draft]:
@@ -250,64 +241,51 @@ CHAINS: dict[str, Callable[[NarratedClip], Awaitable[list[Draft]]]] = {
 async def _questions(clip: NarratedClip) -> tuple[list[str], tuple[Message, ...]]:
     """Return the questions, and the chat for a chain that continues in it."""
     count = clip.settings.questions
-    prompt, narrations = "egoschema/questions", clip.narrations
-    form = _counted(clip, questions_in(count)).keep_reply()
-    reply, questions = await clip.asker.ask(
-        prompt, form, seed=clip.seed, narrations=narrations, count=count
-    )
-    rendered = clip.asker.prompts.render(prompt, narrations=narrations, count=count)
+    prompt, form = "egoschema/questions", _counted(clip, questions_in(count)).keep_reply()
+    asked = {"narrations": clip.narrations, "count": count}
+    reply, questions = await clip.asker.ask(prompt, form, seed=clip.seed, **asked)
+    rendered = clip.asker.prompts.render(prompt, **asked)
     opening = (Message("system", rendered.system),) if rendered.system else ()
     question = Message("user", rendered.user, lines=rendered.lines)
     return questions, (*opening, question, Message("assistant", reply))
 
 
-async def _answers(clip: NarratedClip, questions: Sequence[str]) -> list[Draft]:
-    wrong = clip.settings.wrong
-    parsed = await clip.asker.ask(
-        clip.answer_prompt,
-        _counted(clip, drafts(len(questions), wrong=wrong, with_question=False)),
-        seed=clip.seed,
-        narrations=clip.narrations,
-        questions=list(questions),
-        wrong=wrong,
-        length=clip.settings.length,
-    )
-    pairs = zip(match_drafts(parsed, questions), questions, strict=True)
-    return [replace(draft, question=q) for draft, q in pairs]
-
-
 async def _wrong(
-    clip: NarratedClip, questions: Sequence[str], answers: Sequence[str]
+    clip: NarratedClip, questions: Sequence[str], answered: Sequence[Draft]
 ) -> list[Draft]:
-    wrong = clip.settings.wrong
+    """Return the questions with their answers in `answered`, and with decoys."""
+    answers = [draft.answer for draft in match_drafts(answered, questions)]
+    wrong, length = clip.settings.wrong, clip.settings.length
 
     def check_answers(parsed: Sequence[Draft]) -> list[Draft]:
         triples = zip(match_drafts(parsed, questions), questions, answers, strict=True)
         return [whole(replace(draft, question=q, answer=a)) for draft, q, a in triples]
 
     form = drafts(len(questions), wrong=wrong, with_question=False, with_answer=False)
-    return await clip.asker.ask(
-        "egoschema/wrong",
-        _counted(clip, form.map(check_answers)),
-        seed=clip.seed,
-        narrations=clip.narrations,
-        questions=list(questions),
-        answers=list(answers),
-        wrong=wrong,
-        length=clip.settings.length,
-    )
+    return await _ask(
+        clip, "egoschema/wrong", form.map(check_answers), questions=list(questions),
+        answers=answers, wrong=wrong, length=length,
+    )  # fmt: skip
 
 
 async def _at_once(clip: NarratedClip, count: int, seed: int) -> list[Draft]:
-    wrong = clip.settings.wrong
+    wrong, length = clip.settings.wrong, clip.settings.length
+    form = drafts(count, wrong=wrong, with_question=True)
+    return await _ask(
+        clip, "egoschema/one_shot", form, seed=seed, count=count, wrong=wrong, length=length
+    )
+
+
+async def _ask(
+    clip: NarratedClip, prompt: str, form: Form[T], *, seed: int | None = None, **variables: Any
+) -> T:
+    """Ask about the narrations with the clip's seed or another one."""
     return await clip.asker.ask(
-        "egoschema/one_shot",
-        _counted(clip, drafts(count, wrong=wrong, with_question=True)),
-        seed=seed,
+        prompt,
+        _counted(clip, form),
+        seed=clip.seed if seed is None else seed,
         narrations=clip.narrations,
-        count=count,
-        wrong=wrong,
-        length=clip.settings.length,
+        **variables,
     )
 
 

@@ -8,7 +8,6 @@ within the question) is read too.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 from mustsee.errors import UserError
 from mustsee.layouts import video_files
 from mustsee.layouts.columns import NAMES, known_columns
+from mustsee.layouts.options import parse_cell
 from mustsee.layouts.reading import (
     Notes,
     QuestionFile,
@@ -149,11 +149,10 @@ def _candidates(value: Any) -> Any:
     """Parse a list, which the cell of a .csv has in JSON's or Python's spelling."""
     if not isinstance(value, str):
         return value
-    try:
-        parsed = ast.literal_eval(value) if value.strip() else None
-    except (SyntaxError, ValueError):
-        parsed = value
-    if isinstance(parsed, str) or (parsed is not None and not isinstance(parsed, list | tuple)):
+    if value.strip() in ("", "None"):
+        return None
+    parsed = parse_cell(value)
+    if not isinstance(parsed, list | tuple):
         raise UserError(f'candidates={value!r}: expected a list of texts, as ["a", "b"]')
     return parsed
 

@@ -24,12 +24,12 @@ from mustsee.layouts.reading import (
     answer_of,
     first,
     rows_of,
+    youtube_id,
 )
 from mustsee.layouts.row_writer import JsonItems
 from mustsee.media.files import without_media_suffix
 from mustsee.records import Question, Video
 
-_ADDRESS = re.compile(r"(?:youtu\.be/|[?&]v=|/shorts/|/embed/)([\w-]{11})")
 _CHOICE = re.compile(r"answer_choice_(\d+)")
 
 
@@ -81,8 +81,8 @@ def _read_file(path: Path) -> QuestionFile:
 
 def _question(number: int, row: Row, notes: Notes, subsets: tuple[str, ...]) -> Question:
     address = str(row.get("video_id") or row.get("video_path") or "")
-    match = _ADDRESS.search(address)
-    name = str(row.get("key") or f"{match[1] if match else address}/{number}")
+    found = youtube_id(address)
+    name = str(row.get("key") or f"{found or address}/{number}")
     if not address:
         notes.add(number, name, "no video_id", broken=True)
     choices = sorted((int(m[1]), k) for k in row if (m := _CHOICE.fullmatch(k)))
@@ -93,7 +93,7 @@ def _question(number: int, row: Row, notes: Notes, subsets: tuple[str, ...]) -> 
     given: Any = row.get("answer_id")
     return Question(
         question_id=name,
-        video_id=match[1] if match else without_media_suffix(address.rsplit("/", 1)[-1]),
+        video_id=found or without_media_suffix(address.rsplit("/", 1)[-1]),
         recipe="neptune",
         question=notes.text(number, name, row, "question"),
         question_type=str(row.get("question type") or row.get("question_type") or ""),

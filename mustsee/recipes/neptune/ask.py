@@ -27,14 +27,7 @@ from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.orders import build_options
 from mustsee.recipes.neptune.examine import examine
-from mustsee.recipes.neptune.replies import (
-    PROSE,
-    Run,
-    close_gaps,
-    holes,
-    shots,
-    topics,
-)
+from mustsee.recipes.neptune.replies import PROSE, Run, close_gaps, holes, shots, topics
 from mustsee.recipes.neptune.script import (
     Member,
     Scene,
@@ -120,12 +113,8 @@ async def describe_shots(
     """
 
     async def describe(window: Sequence[Unit], is_retry: bool = False) -> dict[Unit, str]:
-        reply = await asker.ask(
-            "neptune/shots",
-            shots(len(window)),
-            seed=settings.seed,
-            units=window,
-        )
+        form = shots(len(window))
+        reply = await asker.ask("neptune/shots", form, seed=settings.seed, units=window)
         sentences = {unit: reply[n] for n, unit in enumerate(window) if n in reply}
         missing = [unit for unit in window if unit not in sentences]
         if not missing or is_retry:
@@ -232,14 +221,9 @@ async def retell(
     scene = replace(scene, story=kept, words_cut=words_cut)
     if not settings.support_words:
         return scene
-    support = await asker.ask(
-        "neptune/support",
-        PROSE,
-        seed=settings.seed,
-        scene=scene,
-        most=settings.support_words,
-    )
-    return replace(scene, support=shorten_text(support, settings.support_words))
+    most = settings.support_words
+    support = await asker.ask("neptune/support", PROSE, seed=settings.seed, scene=scene, most=most)
+    return replace(scene, support=shorten_text(support, most))
 
 
 def parts(scenes: Sequence[Scene], settings: NeptuneSettings) -> list[ScriptPart]:

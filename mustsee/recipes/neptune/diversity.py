@@ -16,7 +16,7 @@ import math
 import re
 from asyncio import to_thread
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +25,7 @@ import pyarrow as pa
 from mustsee.calls.llm import Asker
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.media.contact_sheet import spread_evenly
 from mustsee.media.frames import crop_jpeg
 from mustsee.nn.vectors import kmeans
 from mustsee.records import Video
@@ -56,12 +57,11 @@ async def perceive_people(
     keyframes = video.keyframes or ()
     if not keyframes:
         return PerceivedPeople(age="none", gender="none")
-    count = min(frames, len(keyframes))
-    chosen = [keyframes[(2 * n + 1) * len(keyframes) // (2 * count)].jpeg for n in range(count)]
-    images = await to_thread(lambda: [crop_jpeg(jpeg) for jpeg in chosen])
+    chosen = spread_evenly(keyframes, frames)
+    images = await to_thread(lambda: [crop_jpeg(keyframe.jpeg) for keyframe in chosen])
     requests.add_sent("impressions of people")
     try:
-        return await asker.ask(PROMPT, impression(), images=images, seed=seed, count=count)
+        return await asker.ask(PROMPT, impression(), images=images, seed=seed, count=len(images))
     except BadRow as error:
         requests.add_unread("impressions of people", error)
         return UNCLEAR
@@ -92,29 +92,8 @@ def impression() -> Form[PerceivedPeople]:
 
 
 Cell = tuple[str, ...]
+NO_TEXT = "no text"  # in place of the cluster of a video without an embedding
 REASON = "diversity: not in the sample; diversity.size=null keeps it"
-
-
-@dataclass(frozen=True, kw_only=True)
-class HistogramCell:
-    """A cell with its number of videos before and after the sampling."""
-
-    cell: Cell
-    before: int
-    after: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiversityChoice:
-    """`kept`: ids of the sampled videos. `clusters`: cluster by id. `histogram`: largest cell
-    first. `inertia` and `silhouette`: quality of the clusters.
-    """
-
-    kept: frozenset[str]
-    clusters: Mapping[str, int]
-    histogram: tuple[HistogramCell, ...]
-    inertia: float
-    silhouette: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,46 +130,30 @@ class Diversity:
         return ("video_id", "embedding", "drop", "problem", *self.strata)
 
     def __call__(self, rows: pa.Table) -> Decision:
-        """Return the cluster of every video that has one, and drop the videos not sampled."""
-        choice = self.choose(rows)
-        ids: list[str] = _usable(rows)["video_id"].to_pylist()
-        drops = {i: REASON for i in ids if i not in choice.kept}
-        return Decision(clusters=choice.clusters, drops=drops)
-
-    def choose(self, table: pa.Table) -> DiversityChoice:
-        """Sample the rows without `drop` and `problem`. Raises UserError for a stratum that is not
-        a column.
+        """Return the cluster of every video that has one, and drop the videos not sampled, of those
+        without `drop` and `problem`. Raises UserError for a stratum that is not a column.
         """
-        missing = [c for c in self.strata if c not in table.column_names]
+        missing = [c for c in self.strata if c not in rows.column_names]
         if missing:
             raise UserError(
                 f"diversity.strata={list(self.strata)!r}: the videos have no column "
-                f"{', '.join(map(repr, missing))}; they have {', '.join(table.column_names)}"
+                f"{', '.join(map(repr, missing))}; they have {', '.join(rows.column_names)}"
             )
-        rows = _usable(table).sort_by("video_id")
-        ids: list[str] = rows["video_id"].to_pylist()
+        usable = _usable(rows).sort_by("video_id")
+        ids: list[str] = usable["video_id"].to_pylist()
         vectors: dict[str, Sequence[float]] = {
-            i: v for i, v in zip(ids, rows["embedding"].to_pylist(), strict=True) if v
+            i: v for i, v in zip(ids, usable["embedding"].to_pylist(), strict=True) if v
         }
         k = self.clusters or max(1, round(math.sqrt(len(vectors) / 2)))
         dimensions = len(next(iter(vectors.values()), ()))
         matrix = np.array(list(vectors.values()), np.float32).reshape(len(vectors), dimensions)
-        clustering = kmeans(matrix, k, seed=self.seed)
-        clusters = {i: int(c) for i, c in zip(vectors, clustering.labels, strict=True)}
-        strata = zip(*(rows[c].to_pylist() for c in self.strata), strict=True)
-        values = list(strata) if self.strata else [()] * len(ids)
-        cells = {
-            i: (str(clusters.get(i, "no text")), *map(str, value))
-            for i, value in zip(ids, values, strict=True)
-        }
+        labels = kmeans(matrix, k, seed=self.seed).labels
+        clusters = {i: int(c) for i, c in zip(vectors, labels, strict=True)}
+        columns = [list(map(str, usable[c].to_pylist())) for c in self.strata]
+        of_clusters = [str(clusters.get(i, NO_TEXT)) for i in ids]
+        cells = dict(zip(ids, zip(of_clusters, *columns, strict=True), strict=True))
         kept = self._draw(cells)
-        return DiversityChoice(
-            kept=frozenset(kept),
-            clusters=clusters,
-            histogram=histogram(cells, kept),
-            inertia=clustering.inertia,
-            silhouette=clustering.silhouette,
-        )
+        return Decision(clusters=clusters, drops={i: REASON for i in ids if i not in kept})
 
     def _draw(self, cells: Mapping[str, Cell]) -> set[str]:
         if self.size is None:
@@ -230,27 +193,31 @@ def quotas(counts: Mapping[Cell, int], total: int, boost: float) -> dict[Cell, i
     return rounded
 
 
-def histogram(cells: Mapping[str, Cell], kept: Iterable[str]) -> tuple[HistogramCell, ...]:
-    """Return each cell's counts before and after, the fullest first."""
-    before, after = Counter(cells.values()), Counter(cells[i] for i in kept)
-    return tuple(
-        HistogramCell(cell=cell, before=n, after=after[cell])
-        for cell, n in sorted(before.items(), key=lambda item: (-item[1], item[0]))
-    )
+@dataclass(frozen=True, kw_only=True)
+class HistogramCell:
+    """A cell with its number of videos before and after the sampling."""
+
+    cell: Cell
+    before: int
+    after: int
 
 
 def clusters_before_after(
     clusters: Sequence[int | None], drops: Sequence[str | None]
 ) -> tuple[HistogramCell, ...]:
-    """Return the histogram over clusters from the published `cluster` and `drop` columns, without
-    videos dropped before the sampling.
+    """Return the histogram over clusters, the fullest first, from the published `cluster` and
+    `drop` columns, without videos dropped before the sampling.
     """
-    cells = {
-        str(n): ("no text" if cluster is None else str(cluster),)
-        for n, (cluster, drop) in enumerate(zip(clusters, drops, strict=True))
-        if cluster is not None or drop in (None, REASON)
-    }
-    return histogram(cells, [i for i in cells if drops[int(i)] != REASON])
+    before, after = Counter[str](), Counter[str]()
+    for cluster, drop in zip(clusters, drops, strict=True):
+        if cluster is not None or drop in (None, REASON):
+            name = NO_TEXT if cluster is None else str(cluster)
+            before[name] += 1
+            after[name] += drop != REASON
+    return tuple(
+        HistogramCell(cell=(name,), before=n, after=after[name])
+        for name, n in sorted(before.items(), key=lambda item: (-item[1], item[0]))
+    )
 
 
 def _usable(table: pa.Table) -> pa.Table:

@@ -20,13 +20,8 @@ class NeptuneSettings:
 
     version: ClassVar[str] = "7"
     reads: ClassVar[tuple[str, ...]] = (
-        "video_id",
-        "duration",
-        "shots",
-        "texts",
-        "lines",
-        "captions",
-    )
+        "video_id", "duration", "shots", "texts", "lines", "captions",
+    )  # fmt: skip
     area: ClassVar[str] = "neptune"  # folder of the prompts
 
     questions: int = 12
@@ -66,13 +61,7 @@ class NeptuneSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        least: dict[str, float] = {
-            "questions": 1,
-            "spare": 1,
-            "words_each": 1,
-            "decoys": 1,
-            "support_words": 0,
-        }
+        least = {"questions": 1, "spare": 1, "words_each": 1, "decoys": 1, "support_words": 0}
         if self.dense_words is not None:
             least["dense_words"] = 0
         for name, number in least.items():
@@ -83,9 +72,7 @@ class NeptuneSettings:
                 f"ask.settings.support_words={self.support_words!r}: dense captions are what it "
                 "supports; set ask.settings.dense_words= too"
             )
-        for name in ("apart_share", "apart_of_part"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: from 0 to 1")
+        _check_shares(self)
         if self.max_words < 500:
             raise UserError(f"ask.settings.max_words={self.max_words!r}: at least 500")
         if self.unit_seconds <= 0:
@@ -134,6 +121,10 @@ class WholeSettings:
         for name in ("questions", "most", "decoys", "max_words", "seconds_each", "unit_seconds"):
             if getattr(self, name) <= 0:
                 raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: more than 0")
-        for name in ("apart_share", "apart_of_part"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: from 0 to 1")
+        _check_shares(self)
+
+
+def _check_shares(settings: NeptuneSettings | WholeSettings) -> None:
+    for name in ("apart_share", "apart_of_part"):
+        if not 0 <= getattr(settings, name) <= 1:
+            raise UserError(f"ask.settings.{name}={getattr(settings, name)!r}: from 0 to 1")

@@ -29,6 +29,7 @@ from mustsee.questions.replies import (
     question_list,
 )
 from mustsee.recipes.neptune.ask import drop_repeated, record
+from mustsee.recipes.neptune.examine import MIN_GAP_S
 from mustsee.recipes.neptune.script import units
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.records import Provenance, Question, Span, Video
@@ -37,7 +38,6 @@ from mustsee.verify.conditions.seen import plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.conditions.watch import plan_for_model
 
-MIN_GAP_S = 10.0  # spans nearer to each other count as one
 Written = tuple[Draft, str | None]  # a draft, and its fault of form or null
 
 

@@ -1,5 +1,7 @@
 """Diversity sampling: shares of the cells, and a draw by seed and ids alone."""
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -36,6 +38,23 @@ def table(sizes: list[int], seed: int = 0) -> pa.Table:
     return pa.Table.from_pylist([rows[i] for i in rng.permutation(len(rows))])
 
 
+def kept_of(sampling: Diversity, videos: pa.Table) -> set[str]:
+    """The ids of the sampled videos."""
+    rows = videos.select(["video_id", "drop", "problem"]).to_pylist()
+    usable = {r["video_id"] for r in rows if r["drop"] is None and r["problem"] is None}
+    return usable - set(sampling(videos).drops)
+
+
+def bars_of(sampling: Diversity, videos: pa.Table) -> dict[tuple[str, ...], tuple[int, int]]:
+    """The number of videos before and after, by cluster."""
+    decision = sampling(videos)
+    ids = [i for i in videos["video_id"].to_pylist() if i not in ("broken", "fallen")]
+    bars = clusters_before_after(
+        [decision.clusters.get(i) for i in ids], [decision.drops.get(i) for i in ids]
+    )
+    return {b.cell: (b.before, b.after) for b in bars}
+
+
 @given(COUNTS, st.integers(1, 500), st.floats(0, 1))
 def test_quotas(counts: dict[tuple[str, ...], int], total: int, boost: float) -> None:
     shares = quotas(counts, total, boost)
@@ -60,25 +79,23 @@ def test_boost_goes_from_even_to_proportional() -> None:
 
 def test_rare_kinds_gain() -> None:
     videos = table([60, 12, 6])
-    choice = Diversity(size=24, clusters=3, boost=0.0).choose(videos)
-    assert len(choice.kept) == 24
-    bars = {b.cell: (b.before, b.after) for b in choice.histogram}
+    even = Diversity(size=24, clusters=3, boost=0.0)
+    assert len(kept_of(even, videos)) == 24
+    bars = bars_of(even, videos)
     assert bars[("2",)] == (6, 6)
     assert bars[("no text",)] == (1, 1)
     assert sorted(b for b, _ in bars.values()) == [1, 6, 12, 60]
-    assert choice.silhouette > 0.7
-    plain = Diversity(size=24, clusters=3, boost=1.0).choose(videos)
-    assert {b.cell: b.after for b in plain.histogram}[("2",)] < 6
+    assert bars_of(Diversity(size=24, clusters=3, boost=1.0), videos)[("2",)][1] < 6
 
 
 def test_only_seed_and_ids_decide() -> None:
     sampling = Diversity(size=20, clusters=3)
-    kept = sampling.choose(table([40, 20, 10])).kept
+    kept = kept_of(sampling, table([40, 20, 10]))
     shuffled = table([40, 20, 10])
     order = np.random.default_rng(9).permutation(shuffled.num_rows)
-    assert sampling.choose(shuffled.take(pa.array(order))).kept == kept
-    assert Diversity(size=20, clusters=3, seed=1).choose(shuffled).kept != kept
-    fewer = Diversity(size=10, clusters=3, pool=20).choose(shuffled).kept
+    assert kept_of(sampling, shuffled.take(pa.array(order))) == kept
+    assert kept_of(Diversity(size=20, clusters=3, seed=1), shuffled) != kept
+    fewer = kept_of(Diversity(size=10, clusters=3, pool=20), shuffled)
     assert len(fewer) == 10
     assert fewer < kept
 
@@ -101,18 +118,19 @@ def test_dropped_videos_have_a_reason_and_earlier_drops_are_unchanged() -> None:
 
 
 def test_strata_split_the_cells() -> None:
-    choice = Diversity(size=8, clusters=2, boost=0.0, strata=("genre",)).choose(table([40, 40]))
-    after = {b.cell: b.after for b in choice.histogram if b.cell[0] != "no text"}
-    assert set(after) == {(c, g) for c in "01" for g in ("news", "play")}
+    videos, even = table([40, 40]), Diversity(size=8, clusters=2, boost=0.0, strata=("genre",))
+    clusters, kept = even(videos).clusters, kept_of(even, videos)
+    genres = dict(zip(*(videos[c].to_pylist() for c in ("video_id", "genre")), strict=True))
+    after = Counter((clusters[i], genres[i]) for i in kept if i in clusters)
+    assert set(after) == {(c, g) for c in (0, 1) for g in ("news", "play")}
     assert max(after.values()) - min(after.values()) <= 1
 
 
 def test_size_null_keeps_all_and_small_sets_do_not_fail() -> None:
-    assert len(Diversity().choose(table([5, 2])).kept) == 8
+    assert len(kept_of(Diversity(), table([5, 2]))) == 8
     one = table([1]).filter(pa.array([True, False, False, False]))
-    assert len(Diversity(size=5).choose(one).kept) <= 1
-    empty = table([1]).slice(0, 0)
-    assert Diversity(size=5).choose(empty).kept == frozenset()
+    assert len(kept_of(Diversity(size=5), one)) <= 1
+    assert kept_of(Diversity(size=5), table([1]).slice(0, 0)) == set()
 
 
 def test_impossible_values_name_the_key() -> None:
@@ -123,4 +141,4 @@ def test_impossible_values_name_the_key() -> None:
     with pytest.raises(UserError, match=r"diversity\.pool=3"):
         Diversity(size=5, pool=3)
     with pytest.raises(UserError, match=r"'age'.*video_id"):
-        Diversity(size=2, strata=("age",)).choose(table([3]))
+        Diversity(size=2, strata=("age",))(table([3]))

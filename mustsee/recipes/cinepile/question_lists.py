@@ -25,13 +25,11 @@ from mustsee.questions.checks import normal
 
 _TOKEN = re.compile(r"[A-Za-z][A-Za-z.]*(?:[-'’][A-Za-z]+)*|\d+|[^\sA-Za-z\d]")
 _CAPITAL = re.compile(r"[A-Z][a-z'’.]|[A-Z]{2,}$")
-_KEEP = frozenset(
-    re.split(
-        r"\s+",
-        "I I'm I'd I'll I've TV Mr Mrs Ms Dr Mr. Mrs. Ms. Dr. Monday Tuesday Wednesday Thursday "
-        "Friday Saturday Sunday January February March April May June July August September "
-        "October November December Christmas English",
-    )
+_KEEP = frozenset(  # capitalised words that are not names
+    """I I'm I'd I'll I've TV Mr Mrs Ms Dr Mr. Mrs. Ms. Dr. Monday Tuesday Wednesday Thursday Friday
+    Saturday Sunday January February March April May June July August September October November
+    December Christmas English
+    """.split()  # noqa: SIM905
 )
 _OPENERS = frozenset(".?!\"“”'‘[(:;…")  # tokens before the first word of a sentence
 _JOINERS = frozenset({"of", "the", "and", "&", "-"})
@@ -184,25 +182,13 @@ def neutral(question: str, names: frozenset[str]) -> str:
 _TITLES = frozenset({"Mr", "Mr.", "Mrs", "Mrs.", "Ms", "Ms.", "Dr", "Dr.", "Uncle", "Aunt"})
 _ARTICLES = frozenset({"the", "a", "an"})
 _POINTERS = _ARTICLES | {
-    "this",
-    "his",
-    "her",
-    "their",
-    "my",
-    "your",
-    "our",
-    "its",
-    "in",
-    "at",
-    "another",
-}
+    "this", "his", "her", "their", "my", "your", "our", "its", "in", "at", "another",
+}  # fmt: skip
 _FUNCTION = frozenset(
-    re.split(
-        r"\s+",
-        "is are was were be been has have had do does did will would can could should says said "
-        "say and or but if when while after before as because since until then with without to "
-        "from in on at of for by into onto over about around through during that who which",
-    )
+    """is are was were be been has have had do does did will would can could should says said say
+    and or but if when while after before as because since until then with without to from in on at
+    of for by into onto over about around through during that who which
+    """.split()  # noqa: SIM905
 )
 
 

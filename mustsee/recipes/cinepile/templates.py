@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -107,13 +106,9 @@ def _without_colon(template: Template) -> Template:
 
 
 def _written(reply: str) -> Sequence[Template]:
-    labels = {
-        "template": "template",
-        "prototype": "prototype(?: question)?",
-        "category": "category",
-    }
+    labels = {"template": "template", "prototype": "prototype(?: question)?"}
     templates: list[Template] = []
-    for field in fields(reply, labels):
+    for field in fields(reply, {**labels, "category": "category"}):
         if field.label == "template":
             templates.append(Template(name=field.text, prototype="", category=""))
         elif templates and field.label == "prototype":
@@ -282,7 +277,6 @@ def write_templates(
     templates: Sequence[Template], folder: str | Path, clusters: Sequence[QuestionCluster] = ()
 ) -> None:
     """Write `templates.parquet` and `templates.md` into a local folder."""
-
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     rows = [{"template_id": t.template_id, **vars(t)} for t in templates]
@@ -306,13 +300,11 @@ def read_templates(path: str | Path, *, kind: str = "reasoning") -> list[Templat
             templates = from_markdown(data.decode(), kind=kind, where=place)
         else:
             rows = open_parquet(io.BytesIO(data)).read().to_pylist()
-            templates = [_loaded(row) for row in rows]
+            for row in rows:
+                row.pop("template_id", None)
+            templates = [Template(**row) for row in rows]
     except (OSError, KeyError, ValueError) as error:
         raise UserError(f"cannot read the templates {str(path)!r}: {error}") from error
     if not templates:
         raise UserError(f"no templates in {str(path)!r}")
     return templates
-
-
-def _loaded(row: dict[str, Any]) -> Template:
-    return Template(**{k: v for k, v in row.items() if k != "template_id"})

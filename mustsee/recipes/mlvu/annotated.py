@@ -18,77 +18,38 @@ from mustsee.synth.insertions import cycle_choices, with_question
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnnotationTask:
-    """An annotation task. `kind`: the released `question_type`. `rules`: instructions for the
-    annotator, in our words (F.1, F.3, F.5-F.7). `wrong`: number of wrong answers; 0: an open
-    answer. `points`, `evidence`: whether scoring points and a span are needed.
+class FormRules:
+    """What a form of one task must have (MLVU, F.1, F.3, F.5-F.7).
+
+    `wrong`: number of wrong answers; 0: an open answer. `points`, `evidence`: whether scoring
+    points and a span are needed. `nameless`: people are described by looks, age, clothes or role.
+    `unique`: the clues fit one place in the video only. `fixed_question`: wordings of the question,
+    where the annotator writes none.
     """
 
-    kind: str
-    title: str
-    rules: tuple[str, ...]
     wrong: int = 3
     points: bool = False
     evidence: bool = False
+    nameless: bool = False
+    unique: bool = False
     fixed_question: tuple[str, ...] = ()
 
 
-NO_NAMES = "Use no names: describe people by looks, age, clothes or role."
-UNIQUE = "Give clues that fit one place in the video only."
-FORMS: Mapping[str, AnnotationTask] = {
-    form.kind: form
-    for form in (
-        AnnotationTask(
-            kind="topic_reasoning",
-            title="Topic reasoning",
-            rules=(
-                "Ask about the whole: genre, theme, main event, setting, weather, time.",
-                "Do not ask about details.",
-            ),
+FORMS: Mapping[str, FormRules] = {  # by the released `question_type`
+    "topic_reasoning": FormRules(),
+    "summary": FormRules(
+        wrong=0,
+        nameless=True,
+        fixed_question=(
+            "Summarise the main content of this video.",
+            "What happens in this video, from beginning to end?",
+            "Give an account of the video's main events in their order.",
+            "Describe in a few sentences what this video shows.",
         ),
-        AnnotationTask(
-            kind="summary",
-            title="Video summary",
-            rules=(
-                "Say in a sentence what the video is about, then list its main events in order.",
-                "Describe the frames, not the speech.",
-                NO_NAMES,
-            ),
-            wrong=0,
-            fixed_question=(
-                "Summarise the main content of this video.",
-                "What happens in this video, from beginning to end?",
-                "Give an account of the video's main events in their order.",
-                "Describe in a few sentences what this video shows.",
-            ),
-        ),
-        AnnotationTask(
-            kind="plotQA",
-            title="Plot question",
-            rules=("Ask about a detail or an event of the plot.", UNIQUE, NO_NAMES),
-            evidence=True,
-        ),
-        AnnotationTask(
-            kind="subPlot",
-            title="Sub-scene caption",
-            rules=(
-                "Pick a scene of at most a minute and refer to it without describing it.",
-                "Describe it, and divide the description into 1 to 13 points that are not in the "
-                "question.",
-                UNIQUE,
-                NO_NAMES,
-            ),
-            wrong=0,
-            points=True,
-            evidence=True,
-        ),
-        AnnotationTask(
-            kind="ego",
-            title="Egocentric reasoning",
-            rules=("Answer the query from the marked span alone, in a few words.",),
-            evidence=True,
-        ),
-    )
+    ),
+    "plotQA": FormRules(evidence=True, nameless=True, unique=True),
+    "subPlot": FormRules(wrong=0, points=True, evidence=True, nameless=True, unique=True),
+    "ego": FormRules(evidence=True),
 }
 POINTS_RANGE = (1, 13)  # scoring points of a sub-scene caption
 MAX_SCENE_S = 60.0  # seconds of a sub-scene, at most
@@ -108,36 +69,27 @@ class FilledForm:
     annotator: str = ""
 
 
-def faults(
-    filled: FilledForm,
-    others: Sequence[FilledForm] = (),
-    names: Sequence[str] = (),
-    duration: float | None = None,
-) -> list[str]:
-    """Return the faults that the annotator must repair. `others`: forms for the same video;
-    `names`: known names of characters and actors.
-    """
-    form = FORMS.get(filled.kind)
-    if form is None:
+def faults(filled: FilledForm, others: Sequence[FilledForm] = ()) -> list[str]:
+    """Return the faults that the annotator must repair. `others`: forms for the same video."""
+    rules = FORMS.get(filled.kind)
+    if rules is None:
         return [f"there is no form {filled.kind!r}: {', '.join(FORMS)}"]
     faults_found: list[str] = []
     if not filled.question.strip() or not filled.answer.strip():
         faults_found.append("question and answer must be filled in")
-    if form.wrong:
-        reason = fault(
-            filled.question, filled.answer, filled.wrong, count=max(form.wrong, len(filled.wrong))
-        )
+    if rules.wrong:
+        count = max(rules.wrong, len(filled.wrong))
+        reason = fault(filled.question, filled.answer, filled.wrong, count=count)
         faults_found += [reason] if reason else []
-    faults_found += _points_faults(filled) if form.points else []
-    for text in (filled.question, filled.answer, *filled.wrong, *filled.points):
-        name = name_in(text, names)
-        if name and any(NO_NAMES in rule for rule in form.rules):
-            faults_found.append(f"{name!r} looks like a name: describe people by looks or role")
-            break
-    if form.evidence and not filled.evidence:
+    faults_found += _points_faults(filled) if rules.points else []
+    texts = (filled.question, filled.answer, *filled.wrong, *filled.points)
+    name = next(filter(None, map(name_in, texts)), None)
+    if name and rules.nameless:
+        faults_found.append(f"{name!r} looks like a name: describe people by looks or role")
+    if rules.evidence and not filled.evidence:
         faults_found.append("mark where in the video the answer is")
-    faults_found += _evidence_faults(filled, form, duration)
-    if UNIQUE in form.rules:
+    faults_found += _evidence_faults(filled, rules)
+    if rules.unique:
         same = [o for o in others if o != filled and normal(o.question) == normal(filled.question)]
         if same:
             faults_found.append("the same clue points to another answer of this video: add to it")
@@ -158,11 +110,11 @@ def _points_faults(filled: FilledForm) -> list[str]:
     return faults_found
 
 
-def _evidence_faults(filled: FilledForm, form: AnnotationTask, duration: float | None) -> list[str]:
+def _evidence_faults(filled: FilledForm, rules: FormRules) -> list[str]:
     for span in filled.evidence:
-        if not 0 <= span.start <= span.end or (duration is not None and span.end > duration + 0.5):
-            return [f"the span {span.start:g}-{span.end:g} s is not in the video of {duration!r} s"]
-        if form.points and span.seconds > MAX_SCENE_S:
+        if not 0 <= span.start <= span.end:
+            return [f"the span {span.start:g}-{span.end:g} s is not in the video"]
+        if rules.points and span.seconds > MAX_SCENE_S:
             return [f"the scene lasts {span.seconds:.0f} s: mark at most {MAX_SCENE_S:.0f} s"]
     return []
 
@@ -176,13 +128,10 @@ _COMMON = frozenset(  # capitalised words that are not names of people
 )
 
 
-def name_in(text: str, names: Sequence[str] = ()) -> str | None:
-    """Return a word that looks like a person's name, or None: one of `names`, or a capitalised word
-    within a sentence that is not a day, month, language or feast.
+def name_in(text: str) -> str | None:
+    """Return a word that looks like a person's name, or None: a capitalised word within a sentence
+    that is not a day, month, language or feast.
     """
-    for name in names:
-        if name and re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
-            return name
     return next((w for w in _INNER.findall(text) if w not in _COMMON), None)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustsee.nn.vectors import unit
 from mustsee.records import Line
 from mustsee.text import WORD
 
@@ -95,12 +96,6 @@ def _pairs(ids: Ints) -> tuple[Ints, Ints]:
     return keys[is_known], positions[is_known]
 
 
-def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the rows scaled to length one (zero rows stay zero)."""
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return (vectors / np.maximum(length, 1e-12)).astype(np.float32)
-
-
 class Description:
     """A movie's audio description, indexed for search by lines (FAISS), words and pairs of
     words.
@@ -116,7 +111,7 @@ class Description:
         self.index: Any = None
         for at in range(0, len(self.lines), _EMBEDDED_LINES):
             texts = [clean(line.text) or "-" for line in self.lines[at : at + _EMBEDDED_LINES]]
-            vectors = unit(np.asarray(embed(texts), dtype=np.float32))
+            vectors = unit(embed(texts))
             self.index = self.index or faiss.IndexFlatIP(vectors.shape[1])
             self.index.add(vectors)
         self.vocabulary: dict[str, int] = {}

@@ -33,8 +33,8 @@ from mustsee.align.description import (
     clean,
     match_words,
     spoken_words,
-    unit,
 )
+from mustsee.nn.vectors import unit
 from mustsee.records import Line, Span
 from mustsee.text import WORD
 
@@ -161,7 +161,7 @@ def align(
         )
     texts = [clean(line.text) for line in lines]
     count = min(options.anchors, len(lines))
-    vectors = unit(np.asarray(embed([*texts[:count], *texts[-count:]]), dtype=np.float32))
+    vectors = unit(embed([*texts[:count], *texts[-count:]]))
     places = _places(movie, clip, ids, lines, vectors, options)
     readings = [_read(movie, clip, ids, weights, place, options) for place in places]
     readings = _distinct([r for r in readings if r is not None])

@@ -22,7 +22,7 @@ from mustsee.media.files import (
     open_container,
     packets,
     start_time,
-)
+)  # fmt: skip
 from mustsee.media.frame_times import frame_times, is_mpeg_stream
 
 if TYPE_CHECKING:
@@ -164,11 +164,8 @@ def _decode_chunks(
             while count >= size:
                 joined = np.concatenate(blocks)
                 yield Sound(chunk_start, joined[:size])
-                blocks, count, chunk_start = (
-                    [joined[size:]],
-                    count - size,
-                    chunk_start + size / rate,
-                )
+                blocks, count = [joined[size:]], count - size
+                chunk_start += size / rate
             if room is not None and room <= len(samples):
                 break
         if count:
@@ -218,7 +215,7 @@ def _audio_blocks(
     elif start > 1:
         container.seek(near, stream=stream)
     resampler, shape, expected, mend = None, None, None, PhaseMender()
-    for frame in _decoded(read):
+    for frame in decoded(read):
         if shape != (frame.format.name, frame.layout.name, frame.sample_rate) or resampler is None:
             shape = (frame.format.name, frame.layout.name, frame.sample_rate)
             resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
@@ -242,7 +239,7 @@ def _audio_blocks(
             expected += len(samples) / rate
 
 
-def _decoded(read: Iterator[Any]) -> Iterator[Any]:
+def decoded(read: Iterator[Any]) -> Iterator[Any]:
     """Yield the frames of packets; those that cannot be decoded are left out."""
     from av.error import FFmpegError
 

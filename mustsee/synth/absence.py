@@ -9,6 +9,7 @@ embeddings, and by words ("people dance zumba" shows "zumba").
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mustsee.nn.vectors import unit
 from mustsee.records import Caption, Frame
 from mustsee.text import STOP_WORDS, stem, terms, words
 
@@ -177,16 +179,10 @@ def nearest(probe: Sequence[Frame], background: Sequence[Frame]) -> tuple[float,
     probe, background = _without_plain(probe), _without_plain(background)
     if not probe or not background:
         return 0.0, float("inf")
-    probe_descriptors = np.asarray([f.descriptor for f in probe], np.float32)
-    background_descriptors = np.asarray([f.descriptor for f in background], np.float32)
-    distances = np.sqrt(
-        np.maximum(
-            (probe_descriptors**2).mean(1)[:, None]
-            + (background_descriptors**2).mean(1)[None]
-            - 2 * probe_descriptors @ background_descriptors.T / probe_descriptors.shape[1],
-            0,
-        )
-    )
+    from scipy.spatial.distance import cdist
+
+    descriptors = [[f.descriptor for f in frames] for frames in (probe, background)]
+    distances = cdist(*descriptors) / math.sqrt(len(probe[0].descriptor))
     best = int(distances.min(0).argmin())
     return background[best].time, float(distances[:, best].min())
 
@@ -224,9 +220,8 @@ def find_nearest(
             mention=next((c for c in captions if mentions_label(label, c.text)), None),
         )
     if embed is not None:
-        vectors = embed([description, *(c.text for c in captions)])
-        unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        scores = unit[1:] @ unit[0]
+        vectors = unit(embed([description, *(c.text for c in captions)]))
+        scores = vectors[1:] @ vectors[0]
         best = captions[int(scores.argmax())]
         nearest_moments = replace(
             nearest_moments,

@@ -240,24 +240,16 @@ class FrameFitter:
         box = inner_size(Fraction(width, height), shape)
         left, top = (shape.width - box[0]) // 4 * 2, (shape.height - box[1]) // 4 * 2
         graph: Any = Graph()
-        source = graph.add_buffer(
-            width=frame.width,
-            height=frame.height,
-            format=frame.format.name,
-            time_base=Fraction(1, 1000),
-        )
+        source = graph.add_buffer(width=frame.width, height=frame.height, format=frame.format.name,
+                                  time_base=Fraction(1, 1000))  # fmt: skip
         steps = (
             f"{TURNS[timed.turn]}scale={box[0]}:{box[1]}:flags=bilinear"
             f":out_range={FORMATS[shape.format]},format={shape.format},"
             f"pad={shape.width}:{shape.height}:{left}:{top}:black,setsar=1"
         )
-        before = source
-        for step in steps.split(","):
-            name, _, arguments = step.partition("=")
-            node = graph.add(name, arguments)
-            before.link_to(node)
-            before = node
-        before.link_to(graph.add("buffersink"))
+        named = (step.partition("=") for step in steps.split(","))
+        nodes = [graph.add(name, arguments) for name, _, arguments in named]
+        graph.link_nodes(source, *nodes, graph.add("buffersink"))
         graph.configure()
         return graph
 

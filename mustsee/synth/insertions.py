@@ -122,15 +122,8 @@ class SynthesisSettings:
         length = chosen.duration if seconds is None else seconds
         start = rng.random() * (chosen.duration - length)
         try:
-            return plan(
-                chosen.uri,
-                start,
-                start + length,
-                probes,
-                spread=self.spread,
-                seed=seed,
-                shots=chosen.shots,
-            )
+            return plan(chosen.uri, start, start + length, probes, spread=self.spread, seed=seed,
+                        shots=chosen.shots)  # fmt: skip
         except ValueError as error:
             raise UserError(str(error)) from error
 
@@ -146,13 +139,6 @@ def cycle_choices(count: int, choices: Sequence[T], seed: str) -> list[T]:
         rng.shuffle(choice_round)
         draws += choice_round
     return draws[:count]
-
-
-def place_answer(draft: Draft, slot: int) -> tuple[str, ...]:
-    """Return the options with the answer in place `slot` and the decoys around it in their
-    order.
-    """
-    return (*draft.decoys[:slot], draft.answer, *draft.decoys[slot:])
 
 
 def row(task: str, plan: InsertionPlan, captions: Sequence[str] = ()) -> Video:
@@ -191,7 +177,7 @@ def with_question(
         recipe="mlvu",
         question=draft.question,
         question_type=question_type,
-        options=place_answer(draft, slot),
+        options=(*draft.decoys[:slot], draft.answer, *draft.decoys[slot:]),
         answer_index=slot,
         answer=draft.answer,
         evidence=tuple(spans),
@@ -199,19 +185,13 @@ def with_question(
     return replace(video, questions=(*(video.questions or ()), question))
 
 
-def clips_by_label(
-    clips: Sequence[InsertedClip], min_clips: int
-) -> Mapping[str, list[InsertedClip]]:
-    """Return the clips by label, for labels with `min_clips` or more; equal clips count once."""
+def clips_by_label(clips: Sequence[InsertedClip]) -> Mapping[str, list[InsertedClip]]:
+    """Return the clips by label, each once."""
     by_label: dict[str, list[InsertedClip]] = defaultdict(list)
     for clip in clips:
         if clip.label and clip not in by_label[clip.label]:
             by_label[clip.label].append(clip)
-    return {
-        name: clips_of_label
-        for name, clips_of_label in by_label.items()
-        if len(clips_of_label) >= min_clips
-    }
+    return dict(by_label)
 
 
 def with_captions(video: Video, backgrounds: Sequence[Background]) -> Video:

@@ -23,6 +23,7 @@ from typing import Any
 from mustsee.errors import BadRow, MustseeError
 from mustsee.files.schemas import dump
 from mustsee.media.files import find_video_stream, open_container
+from mustsee.media.sound import has_sound
 from mustsee.media.video import facts, open_video
 from mustsee.records import Span
 from mustsee.synth import copy as copying
@@ -112,10 +113,7 @@ def synthesise(
     if not reason:
         try:
             index = copying.index(plan.background)
-            shape = CodedShape(
-                **index.shape, sps=_free_parameter_id(index), **_encoder_settings(settings)
-            )
-            parameters = encoding.H264Encoder(shape).parameters()
+            parameters = encoding.H264Encoder(_copy_shape(index, settings)).parameters()
             encoding.merge_parameters(index.parameters, parameters)
         except ValueError as error:
             reason, index = str(error), None
@@ -154,19 +152,12 @@ def _reason_against_copying(settings: CodingSettings) -> str:
 
 
 def _encoder_settings(settings: CodingSettings) -> dict[str, Any]:
-    return {
-        "preset": settings.preset,
-        "quality": settings.quality,
-        "threads": settings.threads,
-    }
-
-
-def _free_parameter_id(index: PacketIndex) -> int:
-    return next(n for n in range(1, 33) if n not in index.parameters.ids())
+    return {k: getattr(settings, k) for k in ("preset", "quality", "threads")}
 
 
 def _copy_shape(index: PacketIndex, settings: CodingSettings) -> CodedShape:
-    return CodedShape(**index.shape, sps=_free_parameter_id(index), **_encoder_settings(settings))
+    free_id = next(n for n in range(1, 33) if n not in index.parameters.ids())
+    return CodedShape(**index.shape, sps=free_id, **_encoder_settings(settings))
 
 
 def _code_shape(plan: InsertionPlan, settings: CodingSettings) -> CodedShape:
@@ -255,7 +246,7 @@ def _write(
     if index is not None:
         parameters = encoding.merge_parameters(index.parameters, parameters)
     uris = list(dict.fromkeys(clip.uri for clip in timeline))
-    with_sound = any(sound.has_sound(uri) for uri in uris)
+    with_sound = any(map(has_sound, uris))
     rate = _sound_rate(timeline[0].uri if timeline[0].probe is None else timeline[-1].uri)
     with av.open(path, "w", format="mp4") as out:
         target: Any = encoding.track(out, shape, parameters)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.media.files import find_video_stream, open_container, packets, start_time
+from mustsee.media.sound import decoded
 
 Samples = NDArray[np.float32]
 # seconds by which a file's times may differ from the sample count and are ignored
@@ -96,7 +97,6 @@ class SoundSource:
 def _blocks(uri: str, rate: int, start: float) -> Any:
     """Yield (number of the first sample, samples) in order, from about `start` on."""
     import av
-    from av.error import FFmpegError
 
     with open_container(uri) as container:
         if not container.streams.audio:
@@ -107,32 +107,21 @@ def _blocks(uri: str, rate: int, start: float) -> Any:
         if start > 1:
             container.seek(int((zero + start - 1) / stream.time_base), stream=stream)
         shape, resampler, count, offset = None, None, 0, None
-        for packet in packets(container, stream):
-            try:
-                frames: list[Any] = packet.decode()
-            except FFmpegError:
-                continue
-            for frame in frames:
-                frame_shape = (frame.format.name, frame.layout.name, frame.sample_rate)
-                if shape != frame_shape:
-                    shape, offset, count = frame_shape, None, 0
-                    resampler = av.AudioResampler(format="flt", layout="stereo", rate=rate)
-                if frame.pts is not None:
-                    time = round((float(frame.pts * frame.time_base) - zero) * rate)
-                    if offset is None or abs(time - offset - count) > MAX_DRIFT_S * rate:
-                        offset, count = time, 0
-                frame.pts = None
-                assert resampler is not None
-                for block in resampler.resample(frame):
-                    samples = block.to_ndarray().reshape(-1, CHANNELS)
-                    yield (offset or 0) + count, samples
-                    count += len(samples)
-
-
-def has_sound(uri: str) -> bool:
-    """Whether a file has a sound stream."""
-    with open_container(uri) as container:
-        return bool(container.streams.audio)
+        for frame in decoded(packets(container, stream)):
+            frame_shape = (frame.format.name, frame.layout.name, frame.sample_rate)
+            if shape != frame_shape:
+                shape, offset, count = frame_shape, None, 0
+                resampler = av.AudioResampler(format="flt", layout="stereo", rate=rate)
+            if frame.pts is not None:
+                time = round((float(frame.pts * frame.time_base) - zero) * rate)
+                if offset is None or abs(time - offset - count) > MAX_DRIFT_S * rate:
+                    offset, count = time, 0
+            frame.pts = None
+            assert resampler is not None
+            for block in resampler.resample(frame):
+                samples = block.to_ndarray().reshape(-1, CHANNELS)
+                yield (offset or 0) + count, samples
+                count += len(samples)
 
 
 def samples(spans: Sequence[SoundSpan], rate: int, fade: int) -> Iterator[Samples]:

@@ -75,7 +75,7 @@ class Order:
     name: str = "order"
 
     def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
-        by_action = clips_by_label(clips, 1)
+        by_action = clips_by_label(clips)
         if len(by_action) < self.actions:
             raise UserError(
                 f"an order of {self.actions} needs as many actions, the clips have "
@@ -185,7 +185,7 @@ class Count:
     name: str = "count"
 
     def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
-        by_action = clips_by_label(clips, 1)
+        by_action = clips_by_label(clips)
         making, rows = self.making, list[Video]()
         numbers = cycle_choices(making.items, range(1, self.most + 1), f"{making.seed}/count/n")
         slots = cycle_choices(making.items, range(making.options), f"{making.seed}/count/slots")

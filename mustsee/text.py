@@ -172,3 +172,8 @@ def overlap(first: str, second: str) -> float:
     """Return the share of the terms of the shorter text that the other contains, 0 to 1."""
     one, two = _term_set(first), _term_set(second)
     return len(one & two) / min(len(one), len(two)) if one and two else 0.0
+
+
+def with_article(noun: str) -> str:
+    """Return a noun with "a" or "an" before it."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

@@ -14,11 +14,15 @@ from numpy.typing import NDArray
 
 from mustsee.errors import BadRow
 from mustsee.media.colours import bands, bars, clear_shares, crop_bars, half_of
+from mustsee.media.frames import Image, decode
 from mustsee.records import Face, Frame, Keyframe, ScreenText, SeenObject, Span
+from mustsee.text import with_article
 
 # Name of a saturated colour, and the hue (0-360 degrees) up to which it has this name.
 HUES = ((15, "red"), (45, "orange"), (70, "yellow"), (165, "green"), (200, "turquoise"),
         (255, "blue"), (290, "purple"), (335, "pink"), (360, "red"))  # fmt: skip
+# Word for a picture, and the mean brightness (0 to 1) below which it is used.
+DARK = ((0.1, "very dark"), (0.25, "dark"), (0.42, "dim"))
 
 _MEASURED = re.compile(r"(?:.+ can be seen\. )?The picture is (?:[a-z ]+, )?mostly [a-z]")
 
@@ -70,17 +74,7 @@ def describe(
     measurements of the frame nearest to it, the statements `more`, and its on-screen texts.
     """
     light = float(image.mean()) / 255 if frame is None else frame.brightness
-    light_word = (
-        "very dark"
-        if light < 0.1
-        else "dark"
-        if light < 0.25
-        else "dim"
-        if light < 0.42
-        else "bright"
-        if light > 0.7
-        else ""
-    )
+    light_word = next((word for most, word in DARK if light < most), "bright" * (light > 0.7))
     shares = colour_shares(image)
     main_colours = [name for name, share in list(shares.items())[:3] if share > 0.15]
     tone = f"{light_word}, mostly" if light_word else "mostly"
@@ -136,13 +130,14 @@ def bar_sides(image: NDArray[np.uint8]) -> str:
     return SIDES.get((shares[0] > 0.04, shares[1] > 0.04, shares[2] > 0.04, shares[3] > 0.04), "")
 
 
-def _shrunk(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The image at a width of 160 pixels: colours of areas, without grain."""
+def small_rgb(image: Image) -> Image:
+    """Return a BGR image as RGB, 160 pixels wide: colours of areas, without grain."""
     import cv2
 
     height, width = image.shape[:2]
     size = (160, max(3, round(160 * height / width)))
-    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
+    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+    return np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2RGB), np.uint8)
 
 
 def captions(
@@ -161,27 +156,23 @@ def captions(
 
     captions: list[tuple[float, str]] = []
     for keyframe in keyframes:
-        decoded = cv2.imdecode(np.frombuffer(keyframe.jpeg, np.uint8), cv2.IMREAD_COLOR)
-        if decoded is None:
+        image = decode(keyframe.jpeg)
+        if image is None:
             raise BadRow(f"the keyframe at {keyframe.time:.2f} s is not a readable JPEG")
-        small = np.asarray(
-            cv2.cvtColor(_shrunk(np.asarray(decoded, np.uint8)), cv2.COLOR_BGR2RGB), np.uint8
-        )
-        decoded = cv2.cvtColor(cv2.resize(decoded, (64, 36)), cv2.COLOR_BGR2RGB)
+        tone = np.asarray(cv2.cvtColor(cv2.resize(image, (64, 36)), cv2.COLOR_BGR2RGB), np.uint8)
         within = shots[keyframe.shot] if keyframe.shot < len(shots) else None
         frames_of_shot = [
             f for f in frames if within is None or within.start <= f.time < within.end
         ]
         nearest = min(frames_of_shot, key=lambda f, t=keyframe.time: abs(f.time - t), default=None)
         texts_here = [text for text in texts if text.at(keyframe.time)]
-        tone = np.asarray(decoded, np.uint8)
         things = [
             thing
             for thing in objects
             if thing.start <= keyframe.time <= thing.end
             and (within is None or any(within.start <= b.time < within.end for b in thing.boxes))
         ]
-        statements = layout(small)
+        statements = layout(small_rgb(image))
         captions.append((keyframe.time, describe(tone, nearest, texts_here, statements, things)))
     return captions
 
@@ -206,6 +197,6 @@ def _things(things: Sequence[SeenObject]) -> str:
     people = max(seen.values(), default=0)  # at one time: a person may have several tracks
     others = sorted({thing.name for thing in things} - {"person"})
     names = ["a person" if people == 1 else "at least two people"] if people else []
-    names += [f"{'an' if name[0] in 'aeiou' else 'a'} {name}" for name in others]
+    names += map(with_article, others)
     listed = _join_names(names)
     return listed[0].upper() + listed[1:]

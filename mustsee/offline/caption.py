@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from mustsee.calls.llm import Request, VideoClip
 from mustsee.media.frames import encode
 from mustsee.media.pixels import captions
+from mustsee.offline.looking import images_of
 from mustsee.records import Keyframe
 
 QUALITY = 85  # JPEG quality of a clip's frame, 0 to 100
@@ -20,21 +21,25 @@ def frames(request: Request) -> str:
     """Write a numbered sentence for each frame to describe, without its neighbours."""
     variables = request.variables
     first = 0 if variables["before"] is None else 1
-    images = [image for message in request.messages for image in message.images]
-    described = images[first : first + len(variables["times"])]
-    keyframes = [Keyframe(time=float(i), shot=0, jpeg=p) for i, p in enumerate(described)]
-    sentences = captions(keyframes, (), ())
-    return "\n".join(f"{i}: {text}" for i, (_, text) in enumerate(sentences, 1))
+    described = images_of(request)[first : first + len(variables["times"])]
+    return "\n".join(f"{i}: {text}" for i, text in enumerate(_sentences(described), 1))
 
 
 def clips(request: Request) -> str:
     """Write a numbered sentence for the middle frame of each clip."""
-    clips_shown = [clip for message in request.messages for clip in message.clips]
-    keyframes = [
-        Keyframe(time=float(i), shot=0, jpeg=_middle(c)) for i, c in enumerate(clips_shown)
-    ]
-    sentences = captions(keyframes, (), ())
-    return "\n".join(f"{i}: {text}" for i, (_, text) in enumerate(sentences, 1))
+    middles = [_middle(clip) for message in request.messages for clip in message.clips]
+    return "\n".join(f"{i}: {text}" for i, text in enumerate(_sentences(middles), 1))
+
+
+def caption_by_type(request: Request) -> str:
+    """Describe light and colours of the first image; the rules recognise no people."""
+    (text, *_) = _sentences(images_of(request)[:1]) or ["nothing"]
+    return f"PEOPLE: none\nMOOD: none\nCAPTION: {text}"
+
+
+def _sentences(jpegs: Sequence[bytes]) -> list[str]:
+    keyframes = [Keyframe(time=float(i), shot=0, jpeg=jpeg) for i, jpeg in enumerate(jpegs)]
+    return [text for _, text in captions(keyframes, (), ())]
 
 
 def _middle(clip: VideoClip) -> bytes:
@@ -49,14 +54,6 @@ def _middle(clip: VideoClip) -> bytes:
     except FFmpegError:
         return b""  # The captioner treats this as a damaged frame.
     return encode(frame.to_ndarray(format="bgr24").astype(np.uint8, copy=False), QUALITY)
-
-
-def caption_by_type(request: Request) -> str:
-    """Describe light and colours of the first image; the rules recognise no people."""
-    images = [image for message in request.messages for image in message.images]
-    keyframes = [Keyframe(time=0.0, shot=0, jpeg=image) for image in images[:1]]
-    (text, *_) = [text for _, text in captions(keyframes, (), ())] or ["nothing"]
-    return f"PEOPLE: none\nMOOD: none\nCAPTION: {text}"
 
 
 RULES: dict[str, Callable[[Request], str]] = {

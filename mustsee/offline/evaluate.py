@@ -14,6 +14,9 @@ from mustsee.calls.llm import Request
 from mustsee.judge.lexical import refuses, token_recall
 from mustsee.text import LETTERS, TermVectors, terms
 
+NEEDS_VIDEO = "The answer needs the video."
+MAX_SUMMARY_WORDS = 112  # words of an answer; the average of MLVU's summaries
+
 
 def equivalence(request: Request) -> str:
     return "TRUE" if _matches(request) else "FALSE"
@@ -24,12 +27,9 @@ def _matches(request: Request) -> bool:
     return token_recall(candidate, reference) > 0.7 and not refuses(candidate)
 
 
-NEEDS_VIDEO = "The answer needs the video."
-
-
 def best_option(question: str, options: Sequence[str], transcript: str | None) -> int:
     """Return the index of the most probable option; of equals, the first."""
-    lines = [line for line in (transcript or "").splitlines() if terms(line)]
+    lines = _lines_of(transcript)
     likeness_to_others = TermVectors(options).cosines.sum(axis=1)
     if not lines:
         return max(range(len(options)), key=lambda i: (likeness_to_others[i], -i))
@@ -41,12 +41,15 @@ def best_option(question: str, options: Sequence[str], transcript: str | None) -
     return max(range(len(options)), key=lambda i: (scores[i], likeness_to_others[i], -i))
 
 
+def _lines_of(transcript: str | None) -> list[str]:
+    """Return the lines of a transcript that have words."""
+    return [line for line in (transcript or "").splitlines() if terms(line)]
+
+
 def choice_letter(request: Request) -> str:
     """Return the letter of the best option."""
-    variables = request.variables
-    return LETTERS[
-        best_option(variables["question"], variables["options"], variables["transcript"])
-    ]
+    question, options = request.variables["question"], request.variables["options"]
+    return LETTERS[best_option(question, options, request.variables["transcript"])]
 
 
 def nearest_line(request: Request) -> str:
@@ -64,7 +67,7 @@ def nearest_times(request: Request) -> str:
 
 
 def _find_nearest(request: Request) -> str | None:
-    lines = [x for x in (request.variables["transcript"] or "").splitlines() if terms(x)]
+    lines = _lines_of(request.variables["transcript"])
     if not lines:
         return None
     scores = TermVectors(lines).likeness(request.variables["question"])
@@ -82,9 +85,9 @@ def retell_lines(request: Request) -> str:
     to the question, or else evenly spread ones.
     """
     variables = request.variables
-    lines = [x.split("] ")[-1] for x in (variables["transcript"] or "").splitlines() if terms(x)]
+    lines = [line.split("] ")[-1] for line in _lines_of(variables["transcript"])]
     if not lines:
-        return "The answer needs the video."
+        return NEEDS_VIDEO
     scores = TermVectors(lines).likeness(variables["question"])
     rank = sorted(range(len(lines)), key=lambda i: (-scores[i], i))
     if not scores.max():
@@ -96,9 +99,6 @@ def retell_lines(request: Request) -> str:
             break
         kept.append(i)
     return " ".join(lines[i] for i in sorted(kept))
-
-
-MAX_SUMMARY_WORDS = 112  # words of an answer; the average of MLVU's summaries
 
 
 def _level(share: float) -> int:
@@ -141,7 +141,7 @@ def choice_without_question(request: Request) -> str:
 
 def yes_or_no(request: Request) -> str:
     """Say "Yes" where a line of the transcript holds the words of the proposed answer."""
-    lines = [x for x in (request.variables["transcript"] or "").splitlines() if terms(x)]
+    lines = _lines_of(request.variables["transcript"])
     wanted = set(terms(request.variables["option"]))
     return "Yes" if wanted and any(wanted <= set(terms(line)) for line in lines) else "No"
 

@@ -14,7 +14,7 @@ from mustsee.errors import BadRow
 from mustsee.facts.table import VIEW
 from mustsee.offline.facts_phrases import VIEWS, states_of, verdict_of
 from mustsee.offline.filters import guess_set
-from mustsee.offline.looking import Evidence, ShownFrame, sort_frames
+from mustsee.offline.looking import Evidence, ShownFrame, images_of, sort_frames
 from mustsee.offline.things import phrases_of
 from mustsee.records import Fact, Span
 
@@ -52,8 +52,7 @@ def extract(request: Request) -> str:
 
 
 def _frames(request: Request) -> tuple[ShownFrame, ...]:
-    jpegs = [jpeg for message in request.messages for jpeg in message.images]
-    return sort_frames(request.variables["frames"], jpegs)
+    return sort_frames(request.variables["frames"], images_of(request))
 
 
 def _spans(times: Sequence[float], moments: Sequence[Span]) -> list[Span]:

@@ -20,13 +20,13 @@ from mustsee.offline.looking import (
     AREAS,
     Evidence,
     ShownFrame,
+    letters_of,
     likeness,
     read_all,
     sentence,
-    without_spaces,
 )
 from mustsee.offline.things import find_thing, is_shown, shown_in
-from mustsee.questions.checks import normal
+from mustsee.text import with_article
 from mustsee.verify.traces import ASKED
 
 TEXT = re.compile(r"the words? “(.+)”", re.IGNORECASE)
@@ -124,7 +124,7 @@ def resembles(text: str, reading: str) -> bool:
     """
     if likeness(text, reading) >= MAX_UNLIKE:
         return True
-    one, other = without_spaces(normal(text)), without_spaces(normal(reading))
+    one, other = letters_of(text), letters_of(reading)
     match = SequenceMatcher(None, one, other, autojunk=False).find_longest_match()
     return match.size >= max(3.0, MAX_UNLIKE * min(len(one), len(other)))
 
@@ -164,10 +164,6 @@ def _lighter(half: str, other: str) -> Measure:
         return False if is_equal else None
 
     return measure
-
-
-def _a(noun: str) -> str:
-    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 MIN_BAR_LIGHT = 0.03  # mean brightness of a frame; bars of a black one are not to be told
@@ -215,15 +211,20 @@ def states_of(frames: Sequence[ShownFrame]) -> dict[str, list[bool | None]]:
 
 
 VIEWS: Mapping[str, str] = {  # each state as something that can be seen
-    **{f"{_a(f'large {colour}')} area": COLOUR.format(MUCH, colour) for colour in AREA_COLOURS},
     **{
-        f"{_a(colour)} {area} of the picture": COLOUR.format(f"the {area} of the picture", colour)
+        f"{with_article(f'large {colour}')} area": COLOUR.format(MUCH, colour)
+        for colour in AREA_COLOURS
+    },
+    **{
+        f"{with_article(colour)} {area} of the picture": COLOUR.format(
+            f"the {area} of the picture", colour
+        )
         for area in AREAS
         if area
         for colour in AREA_COLOURS
     },
     **{
-        f"{_a(half)} far brighter than the rest": LIGHTER.format(half)
+        with_article(f"{half} far brighter than the rest"): LIGHTER.format(half)
         for halves in OPPOSITE_HALVES
         for half in halves
     },

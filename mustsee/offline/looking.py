@@ -19,10 +19,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from mustsee.calls.llm import Request
 from mustsee.errors import BadRow, NotInstalled
 from mustsee.media.colours import bars, clear, clear_shares_of, wide
-from mustsee.media.frames import shrunk
+from mustsee.media.frames import decode, shrunk
 from mustsee.media.ocr import Image, RapidReader, Reader, crop_line
+from mustsee.media.pixels import small_rgb
 from mustsee.media.text_search import (
     SEARCH_PIXELS,
     Box,
@@ -96,12 +98,12 @@ def read(jpegs: Sequence[bytes]) -> list[Readings]:
         if jpeg in _cached:
             _cached.move_to_end(jpeg)
             continue
-        image = decode_jpeg(jpeg)
+        image = _decoded(jpeg)
         grey = GreyFrame.of(np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.float32))
         earlier = (reading for other, reading in _recent if grey.equals(other))
         reading = next(earlier, None)
         if reading is None:
-            reading = _threads().submit(_readings, image)
+            reading = threads().submit(_readings, image)
             _recent.appendleft((grey, reading))
         _cached[jpeg] = reading
     try:
@@ -115,14 +117,12 @@ def read(jpegs: Sequence[bytes]) -> list[Readings]:
     return readings
 
 
-def decode_jpeg(jpeg: bytes) -> Image:
+def _decoded(jpeg: bytes) -> Image:
     """Return BGR pixels. Raises BadRow for an unreadable JPEG."""
-    import cv2
-
-    image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    image = decode(jpeg)
     if image is None:
         raise BadRow(f"a frame of {len(jpeg)} bytes is not a readable JPEG")
-    return np.asarray(image, np.uint8)
+    return image
 
 
 class _Readers(threading.local):
@@ -137,9 +137,9 @@ class _Readers(threading.local):
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
-    """Return threads for all cores; a reading releases the interpreter's lock."""
-    return ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="reading")
+def threads() -> ThreadPoolExecutor:
+    """Return threads for all cores; networks release the interpreter's lock."""
+    return ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="looking")
 
 
 _readers = _Readers()
@@ -202,15 +202,14 @@ def _continues(one: Box, other: Box) -> bool:
     return level and abs(other[0] - one[2]) < 0.4 * min(heights)
 
 
-def without_spaces(text: str) -> str:
-    """Return `text` without its whitespace."""
-    return "".join(text.split())
+def letters_of(text: str) -> str:
+    """Return the letters and digits of a text, in small letters."""
+    return "".join(normal(text).split())
 
 
 def likeness(one: str, other: str) -> float:
     """Return the share of letters that two readings have in common, in order (0 to 1)."""
-    a, b = without_spaces(normal(one)), without_spaces(normal(other))
-    return SequenceMatcher(None, a, b, autojunk=False).ratio()
+    return SequenceMatcher(None, letters_of(one), letters_of(other), autojunk=False).ratio()
 
 
 def sentence(text: str) -> str:
@@ -266,10 +265,10 @@ class ShownFrame:
 
     def shows(self, text: str) -> bool:
         """Whether a text is visible, in one line or over several."""
-        letters = _letters(text)
+        letters = letters_of(text)
         if any(likeness(text, line) >= 0.85 for line in self.lines):
             return True
-        return len(letters) >= 4 and letters in _letters(" ".join(self.lines))
+        return len(letters) >= 4 and letters in letters_of(" ".join(self.lines))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,13 +333,8 @@ HALVES: Mapping[str, Callable[[int, int], tuple[slice, slice]]] = {
 @lru_cache(maxsize=MAX_CACHED_FRAMES)  # A video's frames are shown many times.
 def measure_pixels(jpeg: bytes) -> PixelMeasures:
     """Measure a frame, 160 pixels wide."""
-    import cv2
-
-    image = decode_jpeg(jpeg)
-    height, width = image.shape[:2]
-    height, width = max(3, round(160 * height / width)), 160
-    small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
-    rgb = np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2RGB), np.uint8)
+    rgb = small_rgb(_decoded(jpeg))
+    height, width = rgb.shape[:2]
     top, bottom, left, right = bars(rgb)
     inside = rgb[top : height - bottom, left : width - right]
     names, masks = clear(inside), wide(inside)
@@ -369,11 +363,12 @@ def read_all(frames: Sequence[ShownFrame]) -> Sequence[ShownFrame]:
     return frames
 
 
-def _letters(text: str) -> str:
-    return normal(text).replace(" ", "")
-
-
 def sort_frames(times: Sequence[float], jpegs: Sequence[bytes]) -> tuple[ShownFrame, ...]:
     """Return the frames in the order of time."""
     frames = [ShownFrame(time=t, jpeg=j) for t, j in zip(times, jpegs, strict=True)]
     return tuple(sorted(frames, key=lambda p: p.time))
+
+
+def images_of(request: Request) -> list[bytes]:
+    """Return the JPEGs of all messages of a request."""
+    return [jpeg for message in request.messages for jpeg in message.images]

@@ -16,7 +16,7 @@ from mustsee.errors import BadRow
 from mustsee.offline.facts_phrases import check_statement, states_of
 from mustsee.offline.facts_questions import OptionFits, asked_kind, decide
 from mustsee.offline.filters import giveaway, ranking_of
-from mustsee.offline.looking import Evidence, likeness, read_all, sort_frames
+from mustsee.offline.looking import Evidence, images_of, likeness, read_all, sort_frames
 from mustsee.questions.checks import words
 from mustsee.records import Span
 from mustsee.verify.conditions.seen import merge_spans
@@ -48,13 +48,14 @@ def look(request: Request) -> str:
 def evidence_shown(request: Request) -> Evidence:
     """Return the frames and lines of a look and of the earlier ones in its chat."""
     variables = request.variables
-    jpegs = [jpeg for message in request.messages for jpeg in message.images]
     times = (*variables["earlier_frames"], *variables["frames"])
     lines = sorted(
         (*variables["earlier_lines"], *variables["lines"]), key=lambda x: (x.start, x.end)
     )
     extent = variables.get("video")
-    return Evidence(frames=sort_frames(times, jpegs), lines=tuple(lines), extent=extent)
+    return Evidence(
+        frames=sort_frames(times, images_of(request)), lines=tuple(lines), extent=extent
+    )
 
 
 def _answer(question: str, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
@@ -81,7 +82,7 @@ def glimpse(request: Request) -> str:
     """Rank the options of each question of which the few frames decide one, in the order in which
     they are shown: this one first, the others by their words. NONE for the other questions.
     """
-    jpegs = [jpeg for message in request.messages for jpeg in message.images]
+    jpegs = images_of(request)
     times = [GLIMPSE_GAP_S * n for n in range(len(jpegs))]
     extent = Span(0.0, times[-1] + GLIMPSE_GAP_S) if len(times) > 1 else None
     shown = Evidence(frames=sort_frames(times, jpegs), lines=(), extent=extent)

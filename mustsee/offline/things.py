@@ -5,12 +5,10 @@ so is a thing where a frame shows one that is easily taken for it.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 
 from mustsee.errors import NotInstalled
 from mustsee.media.frames import decode
@@ -27,7 +25,9 @@ from mustsee.media.objects import (
     load_detectors,
 )
 from mustsee.nn import weights
+from mustsee.offline.looking import threads
 from mustsee.records import ObjectBox, SeenObject
+from mustsee.text import with_article
 
 KEPT = ObjectRules()  # the rules that say which detections are of both
 MIN_SAMPLES = 2  # frames in which both detectors see what is listed as a fact
@@ -78,7 +78,7 @@ def _all_things() -> Mapping[str, ShownThing]:
         TALL.format("a person"): ShownThing(name=PERSON, is_tall=True),
     }
     for name in filter(None, NAMES.values()):
-        phrase = f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+        phrase = with_article(name)
         things[phrase] = ShownThing(name=name)
         for half in ("left", "right"):
             things[BESIDE_MIDDLE.format(phrase, half)] = ShownThing(name=name, half=half)
@@ -148,7 +148,7 @@ class DetectedFrame:
         return None if _may_be(thing, (*firsts, *seconds)) else False
 
     def _detect(self, of: Callable[[AgreeingDetectors], Detect]) -> Sequence[Detection] | None:
-        image, detectors = decode(self._jpeg), _detectors()
+        image, detectors = decode(self._jpeg), _own.detectors
         return None if image is None or detectors is None else of(detectors)(image)
 
 
@@ -156,14 +156,14 @@ def shown_in(thing: ShownThing, jpegs: Sequence[bytes]) -> list[bool | None]:
     """Return for each frame whether it shows a thing (`DetectedFrame.shows`); several are looked at
     at the same time.
     """
-    return list(_threads().map(lambda jpeg: frame_of(jpeg).shows(thing), jpegs))
+    return list(threads().map(lambda jpeg: frame_of(jpeg).shows(thing), jpegs))
 
 
 def is_shown(thing: ShownThing, jpegs: Sequence[bytes]) -> bool | None:
     """Whether frames show a thing: one is enough, and none may leave it open. The frames that may
     show it come first, one by one.
     """
-    may = list(_threads().map(lambda jpeg: frame_of(jpeg).may_show(thing), jpegs))
+    may = list(threads().map(lambda jpeg: frame_of(jpeg).may_show(thing), jpegs))
     is_open = not jpegs or None in may
     for jpeg in (jpeg for jpeg, one in zip(jpegs, may, strict=True) if one):
         (verdict,) = shown_in(thing, [jpeg])
@@ -237,13 +237,3 @@ class _Detectors(threading.local):
 
 
 _own = _Detectors()
-
-
-def _detectors() -> AgreeingDetectors | None:
-    return _own.detectors
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    """Return threads for all cores; a network releases the interpreter's lock."""
-    return ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="comparing")

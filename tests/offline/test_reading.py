@@ -40,9 +40,9 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(looking.os, "cpu_count", lambda: 2)
     looking._cached.clear()  # pyright: ignore[reportPrivateUsage]
     looking._recent.clear()  # pyright: ignore[reportPrivateUsage]
-    looking._threads.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    looking.threads.cache_clear()
     yield
-    looking._threads.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    looking.threads.cache_clear()
 
 
 def shown(*levels: int) -> Evidence:

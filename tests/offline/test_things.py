@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def box(name: str, x: float, score: float = 0.9) -> Detection:
 def install(monkeypatch: pytest.MonkeyPatch, one: Sequence[Any], other: Sequence[Any]) -> None:
     first, second = [box(*b) for b in one], [box(*b) for b in other]
     both = AgreeingDetectors(lambda image: first, lambda image: second, ObjectRules())
-    monkeypatch.setattr(things, "_detectors", lambda: both)
+    monkeypatch.setattr(things, "_own", SimpleNamespace(detectors=both))
     things.frame_of.cache_clear()
 
 
@@ -86,7 +87,7 @@ def test_a_person_as_tall_as_the_picture(
 ) -> None:
     first, second = ([replace(box(*LEFT), y=0.0, height=height)] for height in heights)
     both = AgreeingDetectors(lambda image: first, lambda image: second, ObjectRules())
-    monkeypatch.setattr(things, "_detectors", lambda: both)
+    monkeypatch.setattr(things, "_own", SimpleNamespace(detectors=both))
     things.frame_of.cache_clear()
     thing = things.find_thing("a person as tall as the picture")
     assert thing
@@ -109,7 +110,7 @@ class Detectors:
         return [box(*b) for b in self.frames[self.asked[-1]][1]]
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(things, "_detectors", lambda: self.both)
+        monkeypatch.setattr(things, "_own", SimpleNamespace(detectors=self.both))
         things.frame_of.cache_clear()
 
 
@@ -166,7 +167,7 @@ def test_a_verdict_is_that_of_both_detectors_on_all_frames(
 
 
 def test_without_the_weights_all_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(things, "_detectors", lambda: None)
+    monkeypatch.setattr(things, "_own", SimpleNamespace(detectors=None))
     things.frame_of.cache_clear()
     assert things.is_shown(things.ShownThing(name="dog"), [JPEG]) is None
 

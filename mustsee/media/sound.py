@@ -22,7 +22,7 @@ from mustsee.media.files import (
     open_container,
     packets,
     start_time,
-)  # fmt: skip
+)
 from mustsee.media.frame_times import frame_times, is_mpeg_stream
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from mustsee.errors import Unparsed, UserError
 from mustsee.prompts import Prompts
 from mustsee.replies.forms import (
     Form,
+    Shape,
     form,
     free,
     list_of,
@@ -87,26 +88,24 @@ def _tone(item: str) -> Tone:
     raise Unparsed(f"{item[:20]!r} is neither high nor low")
 
 
-NUMERALS_FORM: Form[tuple[int, ...]] = form(
-    text=_read_items("NUMERALS", _whole_number),
-    shape=object_with(
-        "numerals",
-        list_of(whole("a numeral"), "every numeral that is shown, in order; empty if none is"),
-    ),
-)
-DIGITS_FORM: Form[tuple[int, ...]] = form(
-    text=_read_items("DIGITS", _whole_number),
-    shape=object_with(
-        "digits",
-        list_of(whole("a digit"), "every digit that is spoken, in order; empty if none is heard"),
-    ),
-)
-TONES_FORM: Form[tuple[str, ...]] = form(
-    text=_read_items("TONES", _tone),
-    shape=object_with(
-        "tones",
-        list_of(one_of(TONES, "a tone"), "every tone in order; empty if none is heard"),
-    ),
+def _list_form(
+    label: str, make: Callable[[str], T], item: Shape[Any], about: str
+) -> Form[tuple[T, ...]]:
+    """Return the form of a list of items, each as `item` or, in words, as `make` reads it."""
+    shape = object_with(label.lower(), list_of(item, about))
+    return form(text=_read_items(label, make), shape=shape)
+
+
+NUMERALS_FORM: Form[tuple[int, ...]] = _list_form(
+    "NUMERALS", _whole_number, whole("a numeral"),
+    "every numeral that is shown, in order; empty if none is",
+)  # fmt: skip
+DIGITS_FORM: Form[tuple[int, ...]] = _list_form(
+    "DIGITS", _whole_number, whole("a digit"),
+    "every digit that is spoken, in order; empty if none is heard",
+)  # fmt: skip
+TONES_FORM: Form[tuple[str, ...]] = _list_form(
+    "TONES", _tone, one_of(TONES, "a tone"), "every tone in order; empty if none is heard"
 )
 
 

@@ -178,7 +178,9 @@ def encode_clip(clip: NumeralClip) -> bytes:
         first = _picture(clip.numerals[0])
         video.width, video.height, video.pix_fmt = first.width, first.height, "yuv420p"
         video.codec_context.time_base, video.codec_context.thread_count = Fraction(1, FPS), 1
-        sound = _sound_stream(out) if clip.sound is not None else None
+        sound: Any = out.add_stream("aac", rate=RATE) if clip.sound is not None else None
+        if sound is not None:
+            sound.bit_rate, sound.layout = AUDIO_BITS, "mono"
         number = 0
         for numeral, seconds in zip(clip.numerals, clip.seconds, strict=True):
             frame: Any = av.VideoFrame.from_image(_picture(numeral))
@@ -193,15 +195,7 @@ def encode_clip(clip: NumeralClip) -> bytes:
 
 
 def _picture(numeral: int) -> Any:
-    from PIL import Image
-
     return Image.open(io.BytesIO(draw_card(numeral))).convert("RGB")
-
-
-def _sound_stream(out: Any) -> Any:
-    stream = out.add_stream("aac", rate=RATE)
-    stream.bit_rate, stream.layout = AUDIO_BITS, "mono"
-    return stream
 
 
 def _encode_sound(out: Any, stream: Any, sound: Samples, seconds: float) -> None:

@@ -291,19 +291,20 @@ def render(record: Mapping[str, Any]) -> str:
 
 def _rows(results: Sequence[Mapping[str, Any]]) -> Iterator[SentRow]:
     for result in results:
-        frames = result["frames"]
         length = f" of {result['seconds']:g} s" if result["seconds"] else ""
-        name = f"{KINDS[result['kind']]}{length}"
-        if frames is None:
-            yield SentRow(
-                name=name, sent=result["count"], seen=0, misread=0, missing=0, order="–",
-                says=f"{result['state']}: {result['why']}", tokens=result["tokens"],
-                again=result["draw"] > 0,
-            )  # fmt: skip
-            continue
+        untold: dict[str, Any] = {
+            "sent": result["count"],
+            "seen": 0,
+            "misread": 0,
+            "missing": 0,
+            "in_order": None,
+        }
+        frames = result["frames"] or untold
         kept = frames["in_order"]
         yield SentRow(
-            name=name, sent=frames["sent"], seen=frames["seen"], misread=frames["misread"],
-            missing=frames["missing"], order="–" if kept is None else f"{100 * kept:.0f} %",
-            says="", tokens=result["tokens"], again=result["draw"] > 0,
+            name=f"{KINDS[result['kind']]}{length}", sent=frames["sent"], seen=frames["seen"],
+            misread=frames["misread"], missing=frames["missing"],
+            order="–" if kept is None else f"{100 * kept:.0f} %",
+            says="" if result["frames"] else f"{result['state']}: {result['why']}",
+            tokens=result["tokens"], again=result["draw"] > 0,
         )  # fmt: skip

@@ -181,8 +181,8 @@ def nearest(probe: Sequence[Frame], background: Sequence[Frame]) -> tuple[float,
         return 0.0, float("inf")
     from scipy.spatial.distance import cdist
 
-    descriptors = [[f.descriptor for f in frames] for frames in (probe, background)]
-    distances = cdist(*descriptors) / math.sqrt(len(probe[0].descriptor))
+    distances = cdist([f.descriptor for f in probe], [f.descriptor for f in background])
+    distances /= math.sqrt(len(probe[0].descriptor))
     best = int(distances.min(0).argmin())
     return background[best].time, float(distances[:, best].min())
 

@@ -242,7 +242,7 @@ async def _questions(clip: NarratedClip) -> tuple[list[str], tuple[Message, ...]
     """Return the questions, and the chat for a chain that continues in it."""
     count = clip.settings.questions
     prompt, form = "egoschema/questions", _counted(clip, questions_in(count)).keep_reply()
-    asked = {"narrations": clip.narrations, "count": count}
+    asked: dict[str, Any] = {"narrations": clip.narrations, "count": count}
     reply, questions = await clip.asker.ask(prompt, form, seed=clip.seed, **asked)
     rendered = clip.asker.prompts.render(prompt, **asked)
     opening = (Message("system", rendered.system),) if rendered.system else ()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mustsee.judge.client import JudgeClient as JudgeClient
-    from mustsee.layouts.dataset import Dataset as Dataset
+    from mustsee.layouts.detect import Dataset as Dataset
     from mustsee.layouts.detect import read as read
     from mustsee.records import Question as Question
     from mustsee.records import Video as Video
@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 
 # Loaded when first asked for: `import mustsee` alone costs nothing.
 _PUBLIC = {
-    "Dataset": "mustsee.layouts.dataset",
+    "Dataset": "mustsee.layouts.detect",
     "JudgeClient": "mustsee.judge.client",
     "Question": "mustsee.records",
     "Video": "mustsee.records",

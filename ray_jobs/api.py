@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from mustsee.errors import MustseeError
-from mustsee.layouts.dataset import Dataset
+from mustsee.layouts.detect import Dataset
 from ray_jobs.cli import early
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose, format_hydra_value

@@ -88,7 +88,7 @@ def _all_things() -> Mapping[str, ShownThing]:
 THINGS = _all_things()
 
 
-def phrases_of(objects: Sequence[SeenObject]) -> dict[str, list[float]]:
+def seen_phrases(objects: Sequence[SeenObject]) -> dict[str, list[float]]:
     """Return for each phrase the times at which it is so, at least `MIN_SAMPLES`, in order."""
     boxes: dict[float, dict[str, list[ObjectBox]]] = {}
     for thing in objects:

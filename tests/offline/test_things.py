@@ -178,7 +178,7 @@ def test_a_fact_needs_two_samples_and_people_are_counted() -> None:
         SampledObjects(4.0, (box(*LEFT), box(*RIGHT), box("elephant", 0.7))),
         SampledObjects(8.0, (box(*LEFT), box(*RIGHT))),
     ]
-    assert things.phrases_of(join_objects(samples, 4.0)) == {
+    assert things.seen_phrases(join_objects(samples, 4.0)) == {
         "a person": [0.0, 4.0, 8.0],
         "a person left of the middle": [0.0, 4.0, 8.0],
         "a person right of the middle": [4.0, 8.0],

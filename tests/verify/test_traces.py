@@ -14,8 +14,8 @@ import pytest
 
 from mustsee.calls.llm import Asker, Message, Reply, Request
 from mustsee.errors import Unparsed, UserError
+from mustsee.offline.facts import RULES
 from mustsee.offline.sight import RULES as SIGHT
-from mustsee.offline.traces import RULES
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Step, Trace
 from mustsee.verify import traces

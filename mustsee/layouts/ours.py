@@ -62,28 +62,29 @@ def open_streamed(path: Path) -> QuestionSource:
     has ticked counts (`mustsee.layouts.ticks`).
     """
     file = table_of(path)
-    dataset = not file.exists()  # a folder of `layout=hf`, with video paths relative to it
-    if not dataset:
+    is_dataset = not file.exists()  # a folder of `layout=hf`, with video paths relative to it
+    if not is_dataset:
         check_digests(file.parent, file.name, VIDEOS)
-    files = _tables(path) if dataset else parts(file)
-    scan = _scan(path, files)
-    ticks = {} if dataset else read_ticks(file.parent)
+    files = _find_tables(path) if is_dataset else parts(file)
+    scan = _scan_tables(path, files)
+    ticks = {} if is_dataset else read_ticks(file.parent)
     videos_file = file.parent / VIDEOS
     stored_videos = videos_file if videos_file.exists() else None
-    derived_videos = _videos(scan.firsts) if dataset and stored_videos is None else []
+    derived_videos = _derive_videos(scan.firsts) if is_dataset and stored_videos is None else []
 
     def videos() -> Iterator[Video]:
         rows = derived_videos if stored_videos is None else each_row(stored_videos)
         missing = dict(scan.firsts)
         for row in rows:
             missing.pop(row["video_id"], None)
-            yield schemas.load(Video, resolve_uri(dict(row), str(videos_file)) if dataset else row)
+            stored = resolve_uri(dict(row), str(videos_file)) if is_dataset else row
+            yield schemas.load(Video, stored)
         yield from (Video(video_id=name, uri="") for name in missing)
 
     return QuestionSource(
         layout="ours",
         questions=Rereadable(
-            lambda: (apply_tick(q, ticks) for q in _questions(files, scan.repeated))
+            lambda: (apply_tick(q, ticks) for q in _read_questions(files, scan.repeated))
         ),
         videos=Rereadable(videos),
         findings=scan.findings,
@@ -99,14 +100,15 @@ class _Scan:
     findings: tuple[FileFault, ...]
 
 
-def _scan(path: Path, files: Sequence[Path]) -> _Scan:
+def _scan_tables(path: Path, files: Sequence[Path]) -> _Scan:
     """Collect the faults of answers and ids. Raises UserError if a column is missing."""
     firsts, again = dict[str, Row](), list[tuple[Path, int, str]]()
     every, count = {file: Notes(file) for file in files}, Counter[str]()
     columns = (*sorted(REQUIRED_COLUMNS), *CHECKED_COLUMNS)
-    for file, number, row in ((f, n, r) for f in files for n, r in enumerate(_rows(f, columns))):
+    numbered = ((f, n, r) for f in files for n, r in enumerate(_read_rows(f, columns)))
+    for file, number, row in numbered:
         if missing := REQUIRED_COLUMNS - set(row):
-            there = sorted(map(str, next(_rows(file))))
+            there = sorted(map(str, next(_read_rows(file))))
             raise UserError(
                 f"{str(path)!r}, row {number}: no {', '.join(sorted(missing))}; the columns found "
                 f"are {there}"
@@ -114,7 +116,7 @@ def _scan(path: Path, files: Sequence[Path]) -> _Scan:
         count[row["question_id"]] += 1
         if count[row["question_id"]] > 1:
             again.append((file, number, row["question_id"]))
-        _check(row, number, _unique_id(row["question_id"], count), every[file])
+        _note_faults(row, number, _unique_id(row["question_id"], count), every[file])
         video_facts = {k: row[k] for k in ("video_id", *VIDEO_COLUMNS) if k in row}
         firsts.setdefault(row["video_id"], video_facts)
     for file, number, name in again:
@@ -124,7 +126,7 @@ def _scan(path: Path, files: Sequence[Path]) -> _Scan:
     return _Scan(firsts=firsts, repeated=repeated, findings=findings)
 
 
-def _check(row: Row, number: int, name: str, notes: Notes) -> None:
+def _note_faults(row: Row, number: int, name: str, notes: Notes) -> None:
     """Note the faults of a question that was not dropped."""
     if row.get("drop") is not None:
         return
@@ -146,10 +148,10 @@ def _unique_id(name: str, count: Mapping[str, int]) -> str:
     return name if count[name] == 1 else f"{name}#{count[name]}"
 
 
-def _questions(files: Sequence[Path], repeated: Collection[str]) -> Iterator[Question]:
+def _read_questions(files: Sequence[Path], repeated: Collection[str]) -> Iterator[Question]:
     """Yield the questions with unique ids; an index outside the options becomes null."""
     counts = Counter[str]()
-    for row in (r for f in files for r in _rows(f)):
+    for row in (r for f in files for r in _read_rows(f)):
         question = schemas.load(Question, row)
         name, options, index = question.question_id, question.options, question.answer_index
         if index is not None and not 0 <= index < len(options):
@@ -166,20 +168,20 @@ def table_of(path: Path) -> Path:
     return path if named else path / "questions.parquet"
 
 
-def _tables(folder: Path) -> list[Path]:
+def _find_tables(folder: Path) -> list[Path]:
     """Return the question files of a dataset folder, all of the first kind that exists."""
     kinds = ([p for p in sorted(folder.rglob(f"*.{k}")) if p.name != VIDEOS] for k in TABLES)
     return next(filter(None, kinds), [])
 
 
-def _rows(file: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
+def _read_rows(file: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
     rows = each_row(file, columns)
     if file.suffix == ".parquet":
         return rows
-    return _checked_rows(file, map(_row, rows) if file.suffix == ".tsv" else rows)
+    return _check_rows(file, map(_parse_cells, rows) if file.suffix == ".tsv" else rows)
 
 
-def _checked_rows(file: Path, rows: Iterable[Row]) -> Iterator[Row]:
+def _check_rows(file: Path, rows: Iterable[Row]) -> Iterator[Row]:
     """Yield the rows of a text file. Raises UserError for values of a wrong type."""
     for number, row in enumerate(rows):
         empty = [name for name in ("question_id", "video_id") if not row.get(name)]
@@ -197,7 +199,7 @@ def _checked_rows(file: Path, rows: Iterable[Row]) -> Iterator[Row]:
         yield row
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _parse_cells(row: Row) -> dict[str, Any]:
     """Return a row of a .tsv without empty cells, and with JSON parsed. Raises UserError."""
     texts = (str, str | None)
     str_fields = {name for name, hint in schemas.hints(Question).items() if hint in texts}
@@ -210,7 +212,7 @@ def _row(row: Row) -> dict[str, Any]:
         ) from error
 
 
-def _videos(firsts: Mapping[str, Row]) -> list[Row]:
+def _derive_videos(firsts: Mapping[str, Row]) -> list[Row]:
     """Return the rows of the videos, from the questions' columns on them."""
     rows: list[Row] = []
     for name, row in firsts.items():

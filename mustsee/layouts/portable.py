@@ -171,9 +171,10 @@ def write_reading(folder: Path) -> None:
                 rf"(?m)^( *)from mustsee\.{re.escape(theirs)}", rf"\1from {ours}", source
             )
         (folder / name).write_text(source, encoding="utf-8")
-    prompt = folder / "prompts" / f"{task_scoring.PROMPT}.j2"
+    name = f"{task_scoring.GRADER_PROMPT}.j2"
+    prompt = folder / "prompts" / name
     prompt.parent.mkdir(parents=True, exist_ok=True)
-    prompt.write_text(source_of(prompts.ROOT / f"{task_scoring.PROMPT}.j2"), encoding="utf-8")
+    prompt.write_text(source_of(prompts.ROOT / name), encoding="utf-8")
 
 
 def source_of(file: str | Path | None) -> str:

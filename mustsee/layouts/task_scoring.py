@@ -29,12 +29,12 @@ GROUP_METRICS = {"set": ("set_all_right", "set_squared"), "pair": ("pair_both_ri
 ENDINGS = ("mp4", "mkv", "webm", "mov", "avi", "m4v", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv",
            "flv", "3gp", "ogv", "vob", "mxf")  # fmt: skip
 JUDGE_TIMEOUT_S = 60.0  # seconds for which one request is waited for
-PROMPT = "facts/grade"
-VALUES = {"ENTAILED": 1, "ABSENT": 0, "CONTRADICTED": -1}
+GRADER_PROMPT = "facts/grade"
+VERDICT_VALUES = {"ENTAILED": 1, "ABSENT": 0, "CONTRADICTED": -1}
 CONTRADICTION_WEIGHT = 1  # weight of a wrong statement that an answer makes
 WORDS_OF_POINT = 25  # words that an answer may have for each point
 GRADER_TIMEOUT_S = 300.0  # seconds for which one request is waited for
-TRIES = 3  # requests for a reply that can be parsed
+GRADER_TRIES = 3  # requests for a reply that can be parsed
 _LINE = re.compile(r"^\W*(POINT|STATEMENT) (\d+)\W*(ENTAILED|ABSENT|CONTRADICTED|YES|NO)\b", re.M)
 
 
@@ -233,14 +233,14 @@ def parse_grade(reply: str, points: int, statements: int) -> tuple[list[int], li
     """
     found: dict[tuple[str, int], str] = {}
     for kind, number, verdict in _LINE.findall(reply):
-        if (kind, int(number)) in found or (verdict in VALUES) != (kind == "POINT"):
+        if (kind, int(number)) in found or (verdict in VERDICT_VALUES) != (kind == "POINT"):
             return None
         found[kind, int(number)] = verdict
     wanted = [("POINT", n + 1) for n in range(points)]
     wanted += [("STATEMENT", n + 1) for n in range(statements)]
     if set(found) != set(wanted):
         return None
-    verdicts = [VALUES[found[place]] for place in wanted[:points]]
+    verdicts = [VERDICT_VALUES[found[place]] for place in wanted[:points]]
     return verdicts, [found[place] == "YES" for place in wanted[points:]]
 
 
@@ -255,13 +255,13 @@ def _ask_grader(
 
     check_grader()
     prompt = Prompts(root=str(Path(__file__).parent / "prompts")).render(
-        PROMPT, question=question, answer=answer, points=points, statements=statements
+        GRADER_PROMPT, question=question, answer=answer, points=points, statements=statements
     )
     messages = [
         {"role": "system", "content": prompt.system},
         {"role": "user", "content": f"{prompt.user}\n\n{prompt.lines}"},
     ]
-    for seed in range(TRIES):
+    for seed in range(GRADER_TRIES):
         graded = parse_grade(_complete(messages, seed), len(points), len(statements))
         if graded is not None:
             return graded

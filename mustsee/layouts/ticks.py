@@ -101,7 +101,7 @@ def apply_tick(question: Question, ticks: Mapping[str, Tick]) -> Question:
         return question
     if keeps:
         return replace(question, drop=None, subsets=("full",))
-    return replace(question, drop=_by_hand(BY_HAND, tick), subsets=())
+    return replace(question, drop=_with_reason(BY_HAND, tick), subsets=())
 
 
 def words_of(question: Question) -> tuple[object, ...]:
@@ -124,7 +124,7 @@ def _edit(question: Question, tick: Tick) -> Question:
     index = question.answer_index
     answer = question.answer if index is None or not options else options[index]
     new = replace(question, question=tick.question, options=options, answer=answer)
-    return edit_by_hand(question, new, _by_hand("edited by hand", tick))
+    return edit_by_hand(question, new, _with_reason("edited by hand", tick))
 
 
 def edit_by_hand(question: Question, new: Question, reason: str) -> Question:
@@ -149,5 +149,5 @@ def edit_by_hand(question: Question, new: Question, reason: str) -> Question:
     )
 
 
-def _by_hand(what: str, tick: Tick) -> str:
+def _with_reason(what: str, tick: Tick) -> str:
     return f"{what}: {tick.reason}" if tick.reason else what

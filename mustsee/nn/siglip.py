@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from mustsee.errors import BadRow, UserError
 from mustsee.nn import weights
 
+# Our short names of a layer's weights, and the names in a checkpoint.
 LINEAR = {
     "query": "self_attn.q_proj",
     "key": "self_attn.k_proj",
@@ -34,7 +35,7 @@ LINEAR = {
 }
 NORMS = {"attend_in": "layer_norm1", "mlp_in": "layer_norm2"}
 TEXT_BATCH = 16  # texts of a padded batch
-Params = dict[str, Any]
+Params = dict[str, Any]  # arrays by short name, those of all layers stacked under "layers"
 
 
 @dataclass(frozen=True, kw_only=True)

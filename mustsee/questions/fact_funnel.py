@@ -1,8 +1,8 @@
 """What became of the facts of videos on their way to questions, which step lost most, and why a
 video has no question.
 
-funnel = funnel_of_video(video, passed=3) + funnel_of_video(other)
-why = explain_loss(funnel, by_rules=False)
+    funnel = funnel_of_video(video, passed=3) + funnel_of_video(other)
+    why = explain_loss(funnel, (), by_rules=False)
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mustsee.records import Fact, MissingQuestions, RequestCount, Span, Video
 
 LISTED_ALL = 0.995  # share of videos from which all of them is listed
 MAX_ERROR_CHARS = 200  # characters of an error that is named
+_Loss = tuple[float, str]  # share that a step lost, and the sentence
 FEW = 8  # questions; where more are drafted or chosen, a limit leaves out others on purpose
 ASK_AGAIN = "retry_problems=true asks for these again and takes the rest from the store"
 BETTER_WRITER = (
@@ -220,18 +221,15 @@ def explain_loss(funnel: FactFunnel, requests: Iterable[RequestCount], *, by_rul
     return sentence if share > 0 else ""
 
 
-_Loss = tuple[float, str]  # share that a step lost, and the sentence
+def _loss(lost: int, of: int, sentence: str) -> _Loss:
+    """Return the share of a step's losses, in which one of one counts less than ten of ten."""
+    return lost / (of + 1), sentence
 
 
 def _unread_losses(requests: Iterable[RequestCount]) -> Iterator[_Loss]:
     """Yield what was lost because replies were refused or could not be read."""
     for count in sum_requests(requests):
         yield _loss(count.unread, count.sent, f"{describe_unread(count)}; {ASK_AGAIN}")
-
-
-def _loss(lost: int, of: int, sentence: str) -> _Loss:
-    """Return the share of a step's losses, in which one of one counts less than ten of ten."""
-    return lost / (of + 1), sentence
 
 
 def _fact_losses(funnel: FactFunnel, *, by_rules: bool) -> Iterator[_Loss]:

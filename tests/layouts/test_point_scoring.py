@@ -196,5 +196,5 @@ def test_the_weights_are_those_of_the_judge() -> None:
 
     assert task_scoring.CONTRADICTION_WEIGHT == ours.CONTRADICTION_WEIGHT
     assert task_scoring.WORDS_OF_POINT == llm.WORDS_OF_POINT
-    assert task_scoring.VALUES == ours.VALUES
+    assert task_scoring.VERDICT_VALUES == ours.VALUES
     assert "mustsee.layouts.task_scoring" in sys.modules

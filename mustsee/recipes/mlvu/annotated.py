@@ -162,15 +162,15 @@ def from_table(rows: Sequence[Mapping[str, Any]]) -> list[FilledForm]:
                 question=question,
                 answer=str(row["answer"]),
                 wrong=tuple(str(w) for w in wrong_answers if w),
-                points=_listed(row.get("points") or row.get("scoring_points"), number),
-                evidence=_span(row, number),
+                points=_points_of(row.get("points") or row.get("scoring_points"), number),
+                evidence=_evidence_of(row, number),
                 annotator=str(row.get("annotator") or ""),
             )
         )
     return forms
 
 
-def _listed(value: Any, number: int) -> tuple[str, ...]:
+def _points_of(value: Any, number: int) -> tuple[str, ...]:
     if not value:
         return ()
     if isinstance(value, str):
@@ -181,7 +181,7 @@ def _listed(value: Any, number: int) -> tuple[str, ...]:
     return tuple(str(point).strip() for point in value if str(point).strip())
 
 
-def _span(row: Mapping[str, Any], number: int) -> tuple[Span, ...]:
+def _evidence_of(row: Mapping[str, Any], number: int) -> tuple[Span, ...]:
     if row.get("start") is None or row.get("end") is None:
         return ()
     try:
@@ -199,25 +199,25 @@ def questions_of(
     by_video: dict[str, list[FilledForm]] = defaultdict(list)
     for form in filled:
         by_video[form.video_id].append(form)
-    slots: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
     for kind, count in Counter(f.kind for f in filled).items():
-        slots[kind] = cycle_choices(count, range(options), f"{seed}/{kind}/slots")
+        places[kind] = cycle_choices(count, range(options), f"{seed}/{kind}/slots")
     questions: dict[str, list[Question]] = defaultdict(list)
     for form in filled:
         faults_found = faults(form, by_video[form.video_id])
         if FORMS[form.kind].wrong and len(form.wrong) < options - 1:
             faults_found.append(f"{len(form.wrong)} wrong answers, not {options - 1}")
-        question = _question(form, slots[form.kind].pop(), options)
+        question = _question(form, places[form.kind].pop(), options)
         drop = f"form: {faults_found[0]}" if faults_found else None
         questions[form.video_id].append(replace(question, drop=drop))
     return dict(questions)
 
 
-def _question(form: FilledForm, slot: int, options: int) -> Question:
+def _question(form: FilledForm, place: int, options: int) -> Question:
     draft = Draft(question=form.question, answer=form.answer, decoys=form.wrong[: options - 1])
     if draft.decoys:
         row = Video(video_id=form.video_id, uri="")
-        place = min(slot, len(draft.decoys))
+        place = min(place, len(draft.decoys))
         questions = with_question(row, form.kind, draft, place, form.evidence).questions or ()
         return next(iter(questions))
     return Question(

@@ -44,6 +44,7 @@ from mustsee.text import LETTERS
 
 _CLOSE = r"[\)\]\}>\"'|]"
 _CERTAINTY = r"\((?:confiden(?:ce|t)|certain(?:ty)?|sure|\d{1,3}\s?%)"
+# What may stand between a label and the text of its own option.
 _GAP = re.compile(r"[\s)\]}\"'.]*")
 # What may stand between a label, its option and a value.
 _LIST_GAP = r"[ \t.,:;()\]|=~\"'\ufe0f→-]{0,6}"

@@ -207,10 +207,11 @@ def random_model(folder: Path, shape: str, dtype: str, seed: int) -> str:
 
 def flops(path: str, tokens: int, steps: int) -> float:
     """Return the FLOPs for one image: two for each weight that each token passes."""
-    from mustsee.nn.gemma import GemmaShape, read_config
+    from mustsee.nn import weights
+    from mustsee.nn.gemma import GemmaShape
     from mustsee.nn.siglip import SiglipShape
 
-    config = read_config(Path(path))
+    config = weights.read_config(Path(path))
     text, tower = GemmaShape.of(config["text_config"]), SiglipShape.of(config["vision_config"])
     mlp_width = int(config["text_config"]["intermediate_size"])
     heads = 2 * text.heads + 2 * text.kv_heads

@@ -60,13 +60,13 @@ class GemJaxEngine:
         from flax import nnx
 
         from mustsee.nn import weights
-        from mustsee.nn.gemma import Gemma, read_config
+        from mustsee.nn.gemma import Gemma
 
         metadata = settle(config.path, config.attention, config.zero_shot)
         dtype = config.dtype or metadata.dtype
         if dtype not in ("float32", "bfloat16"):
             raise UserError(f"dtype {dtype!r}: choose float32 or bfloat16")
-        if read_config(weights.find(config.path)).get("tie_word_embeddings") is False:
+        if weights.read_config(weights.find(config.path)).get("tie_word_embeddings") is False:
             raise UserError(f"{config.path!r} has a head of its own, unlike a Gemma; use judge=gem")
         weights.keep_programs()
         self.tokens = GemTokens(config.path)

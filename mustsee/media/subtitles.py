@@ -46,16 +46,8 @@ _MIXED = re.compile("[A-Za-z]|[а-яёіїєґ][А-ЯЁІЇЄҐ]")
 # Usual encodings of subtitle files other than UTF-8. Without this list charset-normalizer takes
 # French for Baltic and Polish for Maltese.
 _USUAL = (
-    "cp1252",
-    "cp1250",
-    "cp1251",
-    "cp1253",
-    "cp1256",
-    "gb18030",
-    "shift_jis",
-    "euc_kr",
-    "big5",
-)
+    "cp1252", "cp1250", "cp1251", "cp1253", "cp1256", "gb18030", "shift_jis", "euc_kr", "big5",
+)  # fmt: skip
 _OF_LANGUAGE = {
     **dict.fromkeys(("bs", "cs", "hr", "hu", "pl", "ro", "sk", "sl", "sq"), "cp1250"),
     **dict.fromkeys(("da", "de", "en", "es", "fi", "fr", "it", "nl", "no", "pt", "sv"), "cp1252"),

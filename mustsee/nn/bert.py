@@ -57,7 +57,7 @@ class Encoder:
         folder = weights.find(path_or_id, revision)
         params, shape = read(folder)
         weights.check_known(path_or_id, folder / "model.safetensors")
-        config = _json(folder / "config.json")
+        config = weights.read_config(folder)
         limit = _json(folder / "sentence_bert_config.json").get("max_seq_length")
         longest = min(limit or 512, config["max_position_embeddings"])
         tokenizer = _tokenizer(folder, longest)
@@ -110,7 +110,7 @@ class Encoder:
 
 def read(folder: Path) -> tuple[Params, BertShape]:
     """Return the encoder in a folder. Raises UserError."""
-    config = _json(weights.find_file(folder, "config.json"))
+    config = weights.read_config(folder)
     if config.get("model_type") != "bert" or config.get("hidden_act", "gelu") != "gelu":
         raise UserError(
             f"{str(folder)!r} is a {config.get('model_type')!r} model with "

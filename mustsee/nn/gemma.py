@@ -8,10 +8,8 @@ that one layer's program is compiled, however many layers there are.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -229,7 +227,7 @@ class Gemma(nnx.Module):
     ) -> Gemma:
         """Return a checkpoint by folder or Hugging Face id in the cache. Raises UserError."""
         folder = weights.find(path_or_id, revision)
-        config = read_config(folder)
+        config = weights.read_config(folder)
         tensors = {n.removeprefix("model."): t for n, t in weights.tensors(folder)}
         return cls(GemmaShape.of(config), tensors, dtype or jnp.float32, devices)
 
@@ -288,11 +286,6 @@ class Gemma(nnx.Module):
         shape = self.shape
         size = (shape.layers, batch, slots, shape.kv_heads, shape.head_width)
         return jnp.zeros(size, self.embedding.dtype), jnp.zeros(size, self.embedding.dtype)
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """Return a model folder's `config.json`."""
-    return json.loads(weights.find_file(folder, "config.json").read_text())
 
 
 def norm(x: jax.Array, weight: jax.Array, epsilon: float) -> jax.Array:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mustsee.errors import UserError
 from mustsee.nn import weights
-from mustsee.nn.gemma import AttentionMasks, Cache, Gemma, GemmaShape, attention_masks, read_config
+from mustsee.nn.gemma import AttentionMasks, Cache, Gemma, GemmaShape, attention_masks
 from mustsee.nn.siglip import Siglip, SiglipShape, pixels
 
 
@@ -45,16 +45,6 @@ class PaliGemma(nnx.Module):
 
         `images`: `[batch, size, size, 3]`; `prompt`: ids `[length]`, the same for all.
         """
-        hidden, cache = self._read(images, prompt, slots)
-        return self.decoder.logits(hidden[:, -1]), cache
-
-    def prompt_logits(self, images: jax.Array, prompt: jax.Array) -> jax.Array:
-        """Return float32 logits after each token of the prompt, `[batch, length, vocabulary]`."""
-        patches = self.tower.shape.patches
-        hidden, _ = self._read(images, prompt, patches + prompt.shape[0])
-        return self.decoder.logits(hidden[:, patches:])
-
-    def _read(self, images: jax.Array, prompt: jax.Array, slots: int) -> tuple[jax.Array, Cache]:
         batch = images.shape[0]
         patches = self.tower(images) @ self.project[...] + self.project_bias[...]
         tokens = self.decoder.embed(jnp.broadcast_to(prompt, (batch, prompt.shape[0])))
@@ -66,7 +56,8 @@ class PaliGemma(nnx.Module):
         padding = ((0, 0), (0, 0), (0, slots - length))
         masks = AttentionMasks(jnp.pad(masks.everywhere, padding), jnp.pad(masks.nearby, padding))
         cache = self.decoder.empty_cache(batch, slots)
-        return self.decoder(x, positions, masks, cache, 0)
+        hidden, cache = self.decoder(x, positions, masks, cache, 0)
+        return self.decoder.logits(hidden[:, -1]), cache
 
     def step(self, tokens: jax.Array, slot: jax.Array, cache: Cache) -> tuple[jax.Array, Cache]:
         """Return the logits after `tokens` `[batch]`, which get the cache's slot `slot`."""
@@ -126,7 +117,7 @@ class Captioner:
         from tokenizers import Tokenizer
 
         folder = weights.find(path_or_id, revision)
-        config = read_config(folder)
+        config = weights.read_config(folder)
         if config.get("model_type") != "paligemma":
             raise UserError(f"{path_or_id!r} is a {config.get('model_type')!r}, not a PaliGemma")
         tokenizer = Tokenizer.from_file(str(weights.find_file(folder, "tokenizer.json")))

@@ -7,7 +7,6 @@ stacked and scanned over.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -187,7 +186,7 @@ class FrameEncoder:
         The latter has no head: its vectors are the mean over the patches. Raises UserError.
         """
         folder = weights.find(path_or_id, revision)
-        config = json.loads(weights.find_file(folder, "config.json").read_text())
+        config = weights.read_config(folder)
         if config.get("model_type") not in ("siglip", "siglip_vision_model", "paligemma"):
             raise UserError(f"{path_or_id!r} is a {config.get('model_type')!r}, not a SigLIP")
         shape = SiglipShape.of(config.get("vision_config", config))
@@ -248,7 +247,7 @@ class TextEncoder:
     ) -> TextEncoder:
         """Return a SigLIP by folder or Hugging Face id in the cache. Raises UserError."""
         folder = weights.find(path_or_id, revision)
-        config = json.loads(weights.find_file(folder, "config.json").read_text())
+        config = weights.read_config(folder)
         if config.get("model_type") != "siglip":
             raise UserError(f"{path_or_id!r} is a {config.get('model_type')!r}, not a whole SigLIP")
         text = config.get("text_config", {})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import json
 import os
 import platform
 import re
@@ -53,15 +54,7 @@ KNOWN_SHA256 = {
     ),
 }
 # Suffixes of files that affect a model's results.
-HASHED_SUFFIXES = (
-    ".safetensors",
-    ".bin",
-    ".tflite",
-    ".json",
-    ".jinja",
-    ".model",
-    ".txt",
-)
+HASHED_SUFFIXES = (".safetensors", ".bin", ".tflite", ".json", ".jinja", ".model", ".txt")
 
 
 def find(path_or_id: str, revision: str | None = None) -> Path:
@@ -187,6 +180,11 @@ def find_file(folder: Path, *names: str) -> Path:
         if (folder / name).is_file():
             return folder / name
     raise UserError(f"the model folder {str(folder)!r} has no {' or '.join(names)}")
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return a model folder's `config.json`. Raises UserError without one."""
+    return json.loads(find_file(folder, "config.json").read_text())
 
 
 def tensors(folder: Path) -> Iterator[tuple[str, NDArray[np.generic]]]:

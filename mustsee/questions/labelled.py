@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 from mustsee.errors import Unparsed
 from mustsee.questions.checks import normal
-from mustsee.questions.drafts import Draft, LabelledField, fields
+from mustsee.questions.drafts import Draft, fields
 from mustsee.questions.replies import NumberedDraft, question, question_list
 from mustsee.replies.forms import Form, form, list_of, object_with, words
 
@@ -101,42 +101,23 @@ def _count_none(texts: Sequence[str]) -> int:
     return sum(_NONE.fullmatch(text) is not None for text in texts)
 
 
-@dataclass
-class _Group:
-    question: str = ""
-    answer: str = ""
-    wrong: list[str] = field(default_factory=list[str])
-
-
 def _parse_text(text: str) -> tuple[NumberedDraft, ...]:
-    return tuple(
-        NumberedDraft(
-            number="", draft=Draft(question=g.question, answer=g.answer, decoys=tuple(g.wrong))
-        )
-        for g in _group_fields(fields(text))
-    )
-
-
-def _group_fields(labelled: Sequence[LabelledField]) -> list[_Group]:
-    """Group fields by question. A question, a second correct answer, and a wrong answer 1 or A
+    """Group the fields by question. A question, a second correct answer, and a wrong answer 1 or A
     after other wrong answers begin a new group.
     """
-    groups: list[_Group] = []
-    for one in labelled:
-        group = groups[-1] if groups else _Group()
-        begins = (
-            not groups
+    groups: list[Draft] = []
+    for one in fields(text):
+        group = groups[-1] if groups else None
+        if (
+            group is None
             or one.label == "question"
-            or (one.label == "answer" and bool(group.answer or group.wrong))
-            or (one.label == "wrong" and one.number in ("1", "A") and bool(group.wrong))
-        )
-        if begins:
-            group = _Group()
+            or (one.label == "answer" and (group.answer or group.decoys))
+            or (one.label == "wrong" and one.number in ("1", "A") and group.decoys)
+        ):
+            group = Draft(question="", answer="")
             groups.append(group)
-        if one.label == "question":
-            group.question = one.text
-        elif one.label == "answer":
-            group.answer = one.text
+        if one.label in ("question", "answer"):
+            groups[-1] = replace(group, **{one.label: one.text})
         elif one.label == "wrong":
-            group.wrong.append(one.text)
-    return groups
+            groups[-1] = replace(group, decoys=(*group.decoys, one.text))
+    return tuple(NumberedDraft(number="", draft=group) for group in groups)

@@ -24,11 +24,7 @@ from mustsee.text import LETTERS
 
 
 def write(
-    questions: Questions,
-    path: str | Path,
-    videos: Iterable[Video] = (),
-    *,
-    traces: bool = True,
+    questions: Questions, path: str | Path, videos: Iterable[Video] = (), *, traces: bool = True
 ) -> str:
     """Write the kept questions to `path` (a .jsonl) or `path/chat.jsonl`, with or without `traces`.
 

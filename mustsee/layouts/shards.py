@@ -32,11 +32,7 @@ NAMES = ("*.tar", "data/*.tar")
 
 
 def write(
-    questions: Questions,
-    path: str | Path,
-    videos: Iterable[Video] = (),
-    *,
-    shard_mb: float = 500,
+    questions: Questions, path: str | Path, videos: Iterable[Video] = (), *, shard_mb: float = 500
 ) -> None:
     """Write the kept questions with their videos into the folder `path`.
 

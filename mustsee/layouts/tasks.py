@@ -61,10 +61,7 @@ def _metrics(*metrics: tuple[str, str, str]) -> str:
     return "\n".join(_METRIC.format(*metric) for metric in metrics)
 
 
-_CHOICE = {
-    "asked": "process_docs",
-    "ending": "Answer with the letter of the best option.",
-}
+_CHOICE = {"asked": "process_docs", "ending": "Answer with the letter of the best option."}
 _CHOICE_METRICS = (
     ("accuracy", "mean_score", "true"),
     ("mean_of_types", "mean_of_types", "true"),

@@ -306,10 +306,7 @@ class ObjectFinder:
     """
 
     def __init__(
-        self,
-        detectors: AgreeingDetectors,
-        first: float | None = None,
-        since: float = float("-inf"),
+        self, detectors: AgreeingDetectors, first: float | None = None, since: float = float("-inf")
     ) -> None:
         self._detectors, self._since = detectors, since
         self._steps = SampleSteps(detectors.rules.every, first)

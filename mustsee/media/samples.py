@@ -81,10 +81,7 @@ def describe(thumbnail: Thumbnail, turn: int = 0) -> tuple[float, ...]:
     """
     luma = _blocks(upright(thumbnail.luma, turn), 8)
     chroma = [_blocks(upright(plane, turn), 4) for plane in thumbnail.chroma]
-    return (
-        *(_LUMA[v] for v in luma),
-        *(_CHROMA[v] for plane in chroma for v in plane),
-    )
+    return (*(_LUMA[v] for v in luma), *(_CHROMA[v] for plane in chroma for v in plane))
 
 
 def _blocks(plane: Image, side: int) -> list[int]:

@@ -266,10 +266,7 @@ def read_cue(start: float, end: float, text: str, name: str) -> Cue:
                 utterance, speaker = _TURN.sub("", utterance), None
             name_match = _NAME.match(utterance)
             if name_match:
-                speaker, utterance = (
-                    name_match.group(1).strip(),
-                    utterance[name_match.end() :],
-                )
+                speaker, utterance = name_match.group(1).strip(), utterance[name_match.end() :]
             if utterance:
                 rows.append(CueRow(utterance, speaker, bool(dash or voice or name_match), marks))
     return Cue(start, end, tuple(rows))

@@ -262,8 +262,7 @@ def embedded_subtitles(uri: str, *, prefer: str = "en", sounds: bool = False) ->
             return None
         preferred = language_code(prefer)
         stream = min(
-            streams,
-            key=lambda s: (language_code(s.language) != preferred, _is_forced(s), s.index),
+            streams, key=lambda s: (language_code(s.language) != preferred, _is_forced(s), s.index)
         )
         video_stream = find_video_stream(container)
         zero = start_time(video_stream) if video_stream is not None else 0.0

@@ -146,10 +146,7 @@ class Features:
         chosen = kept[self.places]
         before = np.concatenate([[0], np.cumsum(chosen, dtype=np.int64)])
         return replace(
-            self,
-            edges=before[self.edges],
-            places=self.places[chosen],
-            values=self.values[chosen],
+            self, edges=before[self.edges], places=self.places[chosen], values=self.values[chosen]
         )
 
 

@@ -121,8 +121,7 @@ def times_form(numerals: Sequence[int]) -> Form[dict[int, float]]:
 
     about = f"second at which it is shown first; {NOT_SHOWN:g} if it is not shown"
     return form(
-        text=read_words,
-        shape=record(by_numeral, **{name: number(about) for name in names}),
+        text=read_words, shape=record(by_numeral, **{name: number(about) for name in names})
     )
 
 

@@ -236,12 +236,7 @@ def timeline_spans(
         if after > first:
             timeline.append(
                 TimelineSpan(
-                    uri=plan.background,
-                    start=start,
-                    ticks=ticks,
-                    end=end,
-                    first=first,
-                    after=after,
+                    uri=plan.background, start=start, ticks=ticks, end=end, first=first, after=after
                 )
             )
             now = end

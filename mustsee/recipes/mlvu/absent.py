@@ -73,10 +73,7 @@ async def search_background(
         replace(s, visual_support=_noted(s, verdicts[segment_name(s)])) for s in segments
     ]
     return replace(
-        video,
-        segments=tuple(noted_segments),
-        drop=video.drop or reason,
-        requests=requests.counts,
+        video, segments=tuple(noted_segments), drop=video.drop or reason, requests=requests.counts
     )
 
 

@@ -56,7 +56,4 @@ def _absent(request: Request) -> str:
     return "\n".join(["SEEN: light and colours", *(f"SHOWN {n}: UNCLEAR" for n in numbers)])
 
 
-RULES: dict[str, Callable[[Request], str]] = {
-    "mlvu/needle": _needle,
-    "mlvu/absent": _absent,
-}
+RULES: dict[str, Callable[[Request], str]] = {"mlvu/needle": _needle, "mlvu/absent": _absent}

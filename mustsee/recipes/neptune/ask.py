@@ -98,10 +98,7 @@ async def neptune(video: Video, asker: Asker, settings: NeptuneSettings) -> Vide
     drafts = [draft for part_drafts in drafts_of_parts for draft in part_drafts]
     questions = tuple(record(draft, video.video_id, settings, origin) for draft in drafts)
     return replace(
-        video,
-        segments=segments,
-        questions=drop_repeated(questions),
-        requests=requests.counts,
+        video, segments=segments, questions=drop_repeated(questions), requests=requests.counts
     )
 
 
@@ -266,10 +263,7 @@ def with_sheets(
 
 
 def record(
-    draft: Draft,
-    video_id: str,
-    settings: NeptuneSettings | WholeSettings,
-    provenance: Provenance,
+    draft: Draft, video_id: str, settings: NeptuneSettings | WholeSettings, provenance: Provenance
 ) -> Question:
     """Return the checked question; one without a fault is in the subset `full`. Orders and
     combinations have the options that code makes, as many as balance them, unless the model's

@@ -48,8 +48,7 @@ _ABOUT = (
     r"[^.?!\n:;]{0,80}?(?=\s(?:is|would be|should be|must be)\s|\s?[:=]))?"
 )
 VERB = re.compile(
-    r"[:=>]|(?<![A-Za-z])(?:is|are|was|be|seems?|appears?)(?![A-Za-z])",
-    re.IGNORECASE,
+    r"[:=>]|(?<![A-Za-z])(?:is|are|was|be|seems?|appears?)(?![A-Za-z])", re.IGNORECASE
 )
 DOUBT = re.compile(
     r"(?:\b(?:don't|do not|doesn't|does not|didn't|wouldn't|would not|can't|cannot|not)\s+"

@@ -60,7 +60,7 @@ def lengths_text(texts: TextLengths, videos: Sequence[Video]) -> str:
             lines.append(_length_row(name, cells, number))
     text = "\n".join(lines)
     if seconds:
-        total = _sum(seconds)
+        total = sum(value * count for value, count in seconds.items())
         text += (
             f"\n\nLength of all {'clips' if clips else 'videos'}: {clock(total)}, on average "
             f"{clock(total / seconds.total())}."
@@ -84,10 +84,6 @@ def at_share(counts: Mapping[Length, int], share: float) -> Length:
         if count and seen >= wanted:
             return value
     raise ValueError("no value is counted")
-
-
-def _sum(counts: Mapping[float, int]) -> float:
-    return sum(value * count for value, count in counts.items())
 
 
 def _length_row(name: str, cells: Sequence[str], number: int) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -171,7 +172,7 @@ class Errata:
 
     def outcome(self, questions: Questions) -> ErrataOutcome:
         """Say what the entries do to `questions`. Raises UserError if none is on one of them."""
-        by_state: dict[State, list[str]] = {}
+        by_state: defaultdict[State, list[str]] = defaultdict(list)
         mismatched: list[KeyMismatch] = []
         siblings: list[tuple[str, str]] = []  # id, and that of the question it was made from
         ids = set[str]()
@@ -179,12 +180,10 @@ class Errata:
             ids.add(question.question_id)
             state = self.state(question)
             if state is not None:
-                by_state.setdefault(state, []).append(question.question_id)
+                by_state[state].append(question.question_id)
             if state == "mismatched":
-                old = self.entries[question.question_id].old
-                mismatched.append(
-                    KeyMismatch(id=question.question_id, old=old, key=key_of(question))
-                )
+                name, old = question.question_id, self.entries[question.question_id].old
+                mismatched.append(KeyMismatch(id=name, old=old, key=key_of(question)))
             if question.sibling_of in self.entries and self.apply(question) == question:
                 siblings.append((question.question_id, question.sibling_of or ""))
         unknown = [name for name in self.entries if name not in ids]
@@ -194,14 +193,14 @@ class Errata:
                 f"errata={self.path!r}: none of its {len(unknown)} ids, such as {unknown[0]!r}, is "
                 f"one of the {len(ids)} questions', such as {example!r}"
             )
-        changed = {*by_state.get("corrected", ()), *by_state.get("bad", ())}
+        changed = {*by_state["corrected"], *by_state["bad"]}
         return ErrataOutcome(
             path=self.path,
-            corrected=tuple(by_state.get("corrected", ())),
-            bad=tuple(by_state.get("bad", ())),
-            confirmed=tuple(by_state.get("confirmed", ())),
-            already=tuple(by_state.get("already", ())),
-            undecided=tuple(by_state.get("undecided", ())),
+            corrected=tuple(by_state["corrected"]),
+            bad=tuple(by_state["bad"]),
+            confirmed=tuple(by_state["confirmed"]),
+            already=tuple(by_state["already"]),
+            undecided=tuple(by_state["undecided"]),
             unknown=tuple(unknown),
             contradictory=self.contradictory,
             mismatched=tuple(mismatched),

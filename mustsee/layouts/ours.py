@@ -35,7 +35,12 @@ from mustsee.records import Question, Video
 
 VIDEOS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")
-VIDEO_COLUMNS = ("video", "start", "end", "source")  # of a video, in a row of a dataset or task
+VIDEO_COLUMNS = (
+    "video",
+    "start",
+    "end",
+    "source",
+)  # the video's columns in a row of a dataset or task
 CHECKED_COLUMNS = ("options", "answer_index", "answer", "drop", *VIDEO_COLUMNS)
 REQUIRED_COLUMNS = {
     f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING

@@ -215,7 +215,7 @@ def _audio_blocks(
     elif start > 1:
         container.seek(near, stream=stream)
     resampler, shape, expected, mend = None, None, None, PhaseMender()
-    for frame in decoded(read):
+    for frame in decode_packets(read):
         if shape != (frame.format.name, frame.layout.name, frame.sample_rate) or resampler is None:
             shape = (frame.format.name, frame.layout.name, frame.sample_rate)
             resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
@@ -239,7 +239,7 @@ def _audio_blocks(
             expected += len(samples) / rate
 
 
-def decoded(read: Iterator[Any]) -> Iterator[Any]:
+def decode_packets(read: Iterator[Any]) -> Iterator[Any]:
     """Yield the frames of packets; those that cannot be decoded are left out."""
     from av.error import FFmpegError
 

@@ -98,7 +98,7 @@ def read(jpegs: Sequence[bytes]) -> list[Readings]:
         if jpeg in _cached:
             _cached.move_to_end(jpeg)
             continue
-        image = _decoded(jpeg)
+        image = _decode_frame(jpeg)
         grey = GreyFrame.of(np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.float32))
         earlier = (reading for other, reading in _recent if grey.equals(other))
         reading = next(earlier, None)
@@ -117,7 +117,7 @@ def read(jpegs: Sequence[bytes]) -> list[Readings]:
     return readings
 
 
-def _decoded(jpeg: bytes) -> Image:
+def _decode_frame(jpeg: bytes) -> Image:
     """Return BGR pixels. Raises BadRow for an unreadable JPEG."""
     image = decode(jpeg)
     if image is None:
@@ -333,7 +333,7 @@ HALVES: Mapping[str, Callable[[int, int], tuple[slice, slice]]] = {
 @lru_cache(maxsize=MAX_CACHED_FRAMES)  # A video's frames are shown many times.
 def measure_pixels(jpeg: bytes) -> PixelMeasures:
     """Measure a frame, 160 pixels wide."""
-    rgb = small_rgb(_decoded(jpeg))
+    rgb = small_rgb(_decode_frame(jpeg))
     height, width = rgb.shape[:2]
     top, bottom, left, right = bars(rgb)
     inside = rgb[top : height - bottom, left : width - right]

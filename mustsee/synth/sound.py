@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.media.files import find_video_stream, open_container, packets, start_time
-from mustsee.media.sound import decoded
+from mustsee.media.sound import decode_packets
 
 Samples = NDArray[np.float32]
 # seconds by which a file's times may differ from the sample count and are ignored
@@ -107,7 +107,7 @@ def _blocks(uri: str, rate: int, start: float) -> Any:
         if start > 1:
             container.seek(int((zero + start - 1) / stream.time_base), stream=stream)
         shape, resampler, count, offset = None, None, 0, None
-        for frame in decoded(packets(container, stream)):
+        for frame in decode_packets(packets(container, stream)):
             frame_shape = (frame.format.name, frame.layout.name, frame.sample_rate)
             if shape != frame_shape:
                 shape, offset, count = frame_shape, None, 0

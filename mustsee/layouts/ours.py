@@ -40,7 +40,7 @@ VIDEO_COLUMNS = (
     "start",
     "end",
     "source",
-)  # the video's columns in a row of a dataset or task
+)  # columns of its video in a question's row
 CHECKED_COLUMNS = ("options", "answer_index", "answer", "drop", *VIDEO_COLUMNS)
 REQUIRED_COLUMNS = {
     f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING

@@ -51,7 +51,7 @@ def _when_template(text: str) -> QuestionTemplate:
 
 
 SEEN, WORDS_SEEN = map(_when_template, ("When is {phrase} seen?", "When are {phrase} seen?"))
-ASKS_WHEN = {  # by the kind of the fact; of another kind it is seen
+ASKS_WHEN = {  # words by the kind of the fact; of another kind it is seen
     "event": _when_template("When does this happen: {phrase}?"),
     "state": _when_template("When is this so: {phrase}?"),
 }

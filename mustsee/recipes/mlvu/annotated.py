@@ -35,7 +35,7 @@ class FormRules:
     fixed_question: tuple[str, ...] = ()
 
 
-FORMS: Mapping[str, FormRules] = {  # by the released `question_type`
+FORMS: Mapping[str, FormRules] = {  # rules by the released `question_type`
     "topic_reasoning": FormRules(),
     "summary": FormRules(
         wrong=0,

@@ -92,7 +92,7 @@ def impression() -> Form[PerceivedPeople]:
 
 
 Cell = tuple[str, ...]
-NO_TEXT = "no text"  # in place of the cluster of a video without an embedding
+NO_TEXT = "no text"  # stands for the cluster of a video without an embedding
 REASON = "diversity: not in the sample; diversity.size=null keeps it"
 
 

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mustsee.errors import UserError
-from mustsee.evaluate import compare_frames, compare_page, compare_show
+from mustsee.evaluate import compare_page, compare_show
 from mustsee.evaluate.compare import (
     ComparedEvaluation,
     ComparisonTable,
@@ -252,9 +252,9 @@ def draw_charts(folder: Path, tables: Sequence[ComparisonTable]) -> dict[int, by
     """
     charts = dict[int, bytes]()
     for number, table in enumerate(tables):
-        if points := compare_frames.frame_points(table):
+        if points := compare_page.frame_points(table):
             path = folder / "pictures" / f"frames-{number}.png"
-            draw = functools.partial(compare_frames.draw_frames, table, points)
+            draw = functools.partial(compare_page.draw_frames, table, points)
             if failure := save_chart(path, draw):
                 print(f"mustsee: {failure}", file=sys.stderr)
             else:

@@ -23,8 +23,8 @@ from rich.table import Table
 
 from actors.judge.bem import Bem
 from mustsee.errors import MustseeError
-from mustsee.evaluate import metrics
 from mustsee.evaluate.drawing import new_figure, save_chart
+from mustsee.evaluate.open_metrics import score_by_cider
 from mustsee.judge import bias as judge_bias
 from mustsee.judge import calibrate, lexical
 from mustsee.judge import data as equivalence_data
@@ -132,7 +132,7 @@ def table(
         values = [max(overlap(p.candidate, r) for r in p.references) for p in pairs]
         rows[measure] = calibrate.figures(labels, values, groups)
     if len(pairs) > 1:  # CIDEr-D is divided by 10, to lie in 0 to 1 as the others do.
-        each = metrics.cider_d([p.candidate for p in pairs], [p.references for p in pairs]).each
+        each = score_by_cider([p.candidate for p in pairs], [p.references for p in pairs])
         rows["cider_d"] = calibrate.figures(labels, [value / 10 for value in each], groups)
     if bem is not None:
         # Pairs over its length limit count as FALSE, since no pair of another judge is left out.

@@ -39,7 +39,6 @@ from mustsee.evaluate.compare_sets import (
     describe_overlaps,
     find_changes,
     group_by_benchmark,
-    name_some,
 )
 from mustsee.evaluate.drawing import save_chart
 from mustsee.layouts import read
@@ -48,7 +47,7 @@ from mustsee.raters.votes import score_people
 from mustsee.records import Question
 from mustsee.run import compare_runs_show, outputs
 from mustsee.run.report import environment
-from mustsee.text import LETTERS, printable
+from mustsee.text import LETTERS, name_some, printable
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.evaluations import FoundEvaluations, read_evaluations
 from ray_jobs.runtime.made_runs import read_runs

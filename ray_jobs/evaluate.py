@@ -28,7 +28,7 @@ from actors.hear.missing import HearMissing
 from actors.part import Answerer, NamedAnswerer, Part
 from actors.stages.ask_options import prompts_in
 from actors.stages.grade import GradeReplies
-from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
+from mustsee.evaluate import score, score_show, shared_results
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.compare import BLIND, FRAMES, GUESS, WORDS
 from mustsee.evaluate.drawing import save_chart
@@ -210,7 +210,7 @@ class Evaluate:
     ) -> None:
         """Write the results in the formats of Every Eval Ever and Inspect."""
         answerer = self.answer if isinstance(self.answer, Answerer) else None
-        info = every_eval_ever.RecordInfo(
+        info = shared_results.RecordInfo(
             dataset="-".join(Path(self.questions).parts[-2:]).strip("/-"),
             when=time.time(),
             version=mustsee.__version__,
@@ -220,9 +220,9 @@ class Evaluate:
                 "frames": answerer.frames if answerer else None,
             },
         )
-        every_eval_ever.write(folder, results, questions, info)
-        if inspect_log.there():
-            inspect_log.write(folder, results, questions, info)
+        shared_results.write_every_eval_ever(folder, results, questions, info)
+        if shared_results.has_inspect():
+            shared_results.write_inspect_log(folder, results, questions, info)
 
 
 def describe_shown(answer: Part) -> str:

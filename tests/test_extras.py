@@ -46,7 +46,7 @@ BEHIND = {
     ("ray_jobs/runtime/experiment.py", "mlflow"): "ray_jobs/runtime/experiment.py:check",
 }
 # The job skips this import where the package is missing: it calls `inspect_log.there` first.
-OPTIONAL = {("mustsee/evaluate/inspect_log.py", "inspect_ai")}
+OPTIONAL = {("mustsee/evaluate/shared_results.py", "inspect_ai")}
 # Installed by other distributions, not by extras of ours.
 OTHERS = {
     "jiwer": {"jiwer"},

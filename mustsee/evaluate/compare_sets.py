@@ -14,8 +14,7 @@ from typing import Any
 from mustsee.errors import UserError
 from mustsee.evaluate.compare import ComparedEvaluation
 from mustsee.records import Question
-
-MAX_NAMED = 3  # ids in a message
+from mustsee.text import name_some
 
 
 def contents(question: Question) -> dict[str, Any]:
@@ -135,10 +134,3 @@ def _describe(changed: Mapping[str, Sequence[str]]) -> str:
 
 def _count(one: ComparedEvaluation) -> str:
     return f"{len(one.questions)} of {one.dataset!r} ({name_some(list(one.questions))})"
-
-
-def name_some(names: Sequence[str], most: int = MAX_NAMED) -> str:
-    """Return the first names, and how many more there are: "a, b, c and 4 more"."""
-    more = len(names) - most
-    listed = ", ".join(names[:most])
-    return f"{listed} and {more} more" if more > 0 else listed

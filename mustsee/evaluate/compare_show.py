@@ -34,7 +34,7 @@ from mustsee.evaluate.compare import (
     RankedModel,
 )
 from mustsee.stats import Difference, Estimate
-from mustsee.text import printable
+from mustsee.text import name_some, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -340,6 +340,4 @@ def escape_latex(text: str) -> str:
 
 def name_ids(ids: Sequence[str], most: int) -> str:
     """Return the first ids, and how many more `missing.csv` lists."""
-    more = len(ids) - most
-    listed = ", ".join(ids[:most])
-    return f"{listed} and {more} more, in {MISSING}" if more > 0 else listed
+    return name_some(ids, most) + (f", in {MISSING}" if len(ids) > most else "")

@@ -206,7 +206,7 @@ def _results(
     with_reference = [q for q in open_ended if q.answer]
     return EvaluationResults(
         model=model,
-        weighted=_accuracy(good),
+        weighted=accuracy(good),
         chance=_chance(good),
         macro=macro,
         macro_chance=None if macro is None else fmean(c for _, c in _chances(types)),
@@ -323,7 +323,7 @@ def _groups(
     for name, group in sorted(members.items()):
         good = [r for r in group if r.right is not None]
         by_name[name] = ScoreGroup(
-            accuracy=_accuracy(good),
+            accuracy=accuracy(good),
             chance=_chance(good),
             asked=len(group),
             failed=len(group) - len(good),
@@ -332,7 +332,8 @@ def _groups(
     return by_name
 
 
-def _accuracy(rows: Sequence[QuestionScore]) -> Estimate | None:
+def accuracy(rows: Sequence[QuestionScore]) -> Estimate | None:
+    """Return the mean of questions with replies; None without any."""
     if not rows:
         return None
     return stats.mean([r.right or 0.0 for r in rows], [r.cluster for r in rows])

@@ -98,24 +98,17 @@ def score_evidence(
     }
     if not any(found for replies in given.values() for _, found in replies):
         return None
-    named = {
-        name: [None if found is None else found[1] for _, found in replies]
-        for name, replies in given.items()
-    }
+    named = {name: [found and found[1] for _, found in each] for name, each in given.items()}
     good = [q for q in asked if given[q.question_id]]
     videos = [cluster.get(q.video_id, q.video_id) for q in good]
-    right = [[r for r, _ in given[q.question_id]] for q in good]
-    near = [
-        [spans is not None and measure_iou(spans, q.evidence) >= EVIDENCE_IOU
-         for spans in named[q.question_id]]
-        for q in good
-    ]  # fmt: skip
-    both = [
-        mean_of([float(r and n) for r, n in zip(*pair, strict=True)])
-        for pair in zip(right, near, strict=True)
-    ]
+    right, both = list[float](), list[float]()
+    for q in good:
+        hits = [float(is_right) for is_right, _ in given[q.question_id]]
+        near = [measure_iou(s or (), q.evidence) >= EVIDENCE_IOU for s in named[q.question_id]]
+        right.append(mean_of(hits))
+        both.append(mean_of([hit * is_near for hit, is_near in zip(hits, near, strict=True)]))
     return EvidenceScores(
-        right=stats.mean([mean_of([float(r) for r in each]) for each in right], videos),
+        right=stats.mean(right, videos),
         with_evidence=stats.mean(both, videos),
         spans=_score_spans(asked, named, cluster),
     )
@@ -128,10 +121,7 @@ def _score_spans(
 ) -> SpanScores:
     good = [q for q in asked if named[q.question_id]]
     videos = [cluster.get(q.video_id, q.video_id) for q in good]
-    ious = [
-        [0.0 if spans is None else measure_iou(spans, q.evidence) for spans in named[q.question_id]]
-        for q in good
-    ]
+    ious = [[measure_iou(spans or (), q.evidence) for spans in named[q.question_id]] for q in good]
     replies = [spans for each in named.values() for spans in each]
     return SpanScores(
         recall={

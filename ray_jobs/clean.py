@@ -38,7 +38,7 @@ from mustsee.clean.rule import FAILED, BlindRule, ReaderScores
 from mustsee.clean.table_parts import TablePart, join_pieces, plan_parts, read_part, table_files
 from mustsee.clean.work import CHAT, DROPPED, KEPT, ROWS, CleanWork
 from mustsee.errors import UserError
-from mustsee.files.folders import write_whole
+from mustsee.files.folders import write_json, write_whole
 from mustsee.files.store import Store, digest, identity, is_local
 from mustsee.judge.judge import JudgeConfig
 from mustsee.run import outputs
@@ -147,7 +147,7 @@ class CleanRun:
         if rehearsal.dry_run:
             out = Path(self.job.run.out.removeprefix("file://"))
             content = {**asdict(forecast), "models": self.models().plain()} if forecast else {}
-            (out / ESTIMATE).write_text(json.dumps(content, indent=2) + "\n")
+            write_json(out / ESTIMATE, content)
             for line in (*self.models().unpriced, self.models().prices):
                 if line:
                     print(line)
@@ -366,8 +366,7 @@ class CleanRun:
                 forecast=forecast, bill=self.bill(), failed=failed,
             )  # fmt: skip
             lines.extend(report.lines(record))
-            text = json.dumps(record, indent=2, ensure_ascii=False)
-            (target / "clean.json").write_text(text + "\n", encoding="utf-8")
+            write_json(target / "clean.json", record)
             (target / "clean.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
             return {
                 "recipe": RECIPE, "config": dict(run.config), "git": git_revision(),

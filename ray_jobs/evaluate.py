@@ -8,7 +8,6 @@ installed) beside the files of every job. See docs/evaluate.md.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -36,6 +35,7 @@ from mustsee.evaluate.open_metrics import OpenMetric, resolve_metrics
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.thresholds import accuracy_by_threshold, draw_thresholds
 from mustsee.files import schemas
+from mustsee.files.folders import write_json
 from mustsee.judge.points import counted_points
 from mustsee.layouts import QuestionFile, read
 from mustsee.layouts.columns import columns_from
@@ -199,8 +199,7 @@ class Evaluate:
             name, _, digest = key.rpartition("@")
             same = prompts.has(name) and prompts.digest(name) == digest
             sources[key] = prompts.sources(name) if same else None
-        text = json.dumps(sources, indent=2, ensure_ascii=False)
-        (folder / "prompts.json").write_text(text + "\n", encoding="utf-8")
+        write_json(folder / "prompts.json", sources)
 
     def share(
         self,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mustsee.audit.audit import FAILS, Audit, AuditedQuestion, list_worst
+from mustsee.audit.audit import FAILS, Audit, list_worst
 from mustsee.audit.battery import ConditionResult
 from mustsee.audit.guessers import SHORT
 from mustsee.audit.measured import doubtful_sentences
 from mustsee.calls.llm import UNTESTED, untested_note
-from mustsee.evaluate.score_show import percent
+from mustsee.evaluate.score_show import new_table, percent
+from mustsee.files.folders import write_json
 from mustsee.files.parquet import write_parquet
 from mustsee.layouts import FileFault
 from mustsee.stats import Difference, Estimate
@@ -30,15 +31,14 @@ def write(folder: Path, audited: Audit, about: Mapping[str, Any], seed: int = 0)
     """Write `audit.json` and `audit.parquet` (one row per question) into `folder`."""
     import pyarrow as pa
 
-    worst_rows = [item_row(i) for i in list_worst(audited, MAX_WORST, seed)]
+    worst_rows = list(map(asdict, list_worst(audited, MAX_WORST, seed)))
     sentences = {
         "counted": count_sentence(audited),
         "rules": rules(audited),
         "unmeasured": unmeasured_sentences(audited),
     }
     record = {**about, **audited.plain(), "said": sentences, "worst": worst_rows}
-    text = json.dumps(record, indent=2, ensure_ascii=False)
-    (folder / "audit.json").write_text(text + "\n", encoding="utf-8")
+    write_json(folder / "audit.json", record)
     names = pa.list_(pa.string())
     schema = pa.schema(
         {
@@ -46,16 +46,8 @@ def write(folder: Path, audited: Audit, about: Mapping[str, Any], seed: int = 0)
             "guessers": names, "fails": names,
         }.items()
     )  # fmt: skip
-    rows = [item_row(item) for item in audited.items]
-    table = pa.Table.from_pylist(rows, schema=schema)
+    table = pa.Table.from_pylist(list(map(asdict, audited.items)), schema=schema)
     write_parquet(table, folder / "audit.parquet")
-
-
-def item_row(item: AuditedQuestion) -> dict[str, Any]:
-    return {
-        "question_id": item.question_id, "score": item.score, "shortcuts": list(item.shortcuts),
-        "guessers": list(item.guessers), "fails": list(item.fails),
-    }  # fmt: skip
 
 
 def points(difference: Difference | None) -> str:
@@ -71,11 +63,8 @@ def battery(results: Sequence[ConditionResult], title: str = "guesses, % right")
     """Return the table of guessers and conditions. Those above chance that should not be are marked
     "shortcut".
     """
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=None)
-    for name in ("", "n", "right (95 %)", "chance", "known, %", "p (Holm)", ""):
-        table.add_column(name, justify="left" if not name else "right")
+    heads = ("", "n", "right (95 %)", "chance", "known, %", "p (Holm)", "")
+    table = new_table(title, heads)
     kinds = dict.fromkeys((t.kind, t.answerer) for t in results)
     for kind, answerer in kinds:
         if answerer:
@@ -92,13 +81,10 @@ def battery(results: Sequence[ConditionResult], title: str = "guesses, % right")
 
 def findings(faults: Sequence[FileFault]) -> Table:
     """Return the table of findings in the file. Questions with a broken one are not in `clean/`."""
-    from rich.table import Table
     from rich.text import Text
 
-    title = f"findings in the file: {len(faults)}"
-    table = Table(title=title, title_justify="left", box=None)
-    for name in ("where", "what", "value", "question"):
-        table.add_column(name, overflow="fold")
+    heads = ("where", "what", "value", "question")
+    table = new_table(f"findings in the file: {len(faults)}", heads, heads, overflow="fold")
     several_files = len({f.file for f in faults}) > 1
     for each in faults[:MAX_FINDINGS]:
         where = f"{each.file}, {each.place}" if several_files else each.place
@@ -141,12 +127,8 @@ def unmeasured_sentences(audited: Audit) -> list[str]:
 
 def drop_reasons_table(audited: Audit) -> Table:
     """Return the table of reasons why questions are not in `clean/`."""
-    from rich.table import Table
-
     title = f"clean/: {audited.kept_count} of {audited.all} questions"
-    table = Table(title=title, title_justify="left", box=None)
-    for name in ("left out", "questions", "because"):
-        table.add_column(name, justify="right" if name == "questions" else "left")
+    table = new_table(title, ("left out", "questions", "because"), ("left out", "because"))
     for name, n in audited.fails.items():
         if n:
             table.add_row(name, str(n), FAILS[name])
@@ -157,10 +139,7 @@ def drop_reasons_table(audited: Audit) -> Table:
 
 def headline(audited: Audit) -> Table:
     """Return the table of figures, one column for each answerer."""
-    from rich.table import Table
-
-    table = Table(title="figures", title_justify="left", box=None)
-    table.add_column("")
+    table = new_table("figures", ("",))
     for one in audited.figures:
         table.add_column(one.answerer, justify="right", overflow="fold", max_width=34)
     if not audited.figures:

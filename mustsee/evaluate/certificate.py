@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 from mustsee import stats
 from mustsee.errors import UserError
 from mustsee.evaluate.drawing import new_figure, save_chart
+from mustsee.evaluate.score_show import new_table
+from mustsee.files.folders import write_json
 from mustsee.files.parquet import write_parquet
 from mustsee.files.schemas import load
 from mustsee.records import Question, Span
@@ -182,8 +184,7 @@ def write_certificates(folder: Path, certificates: Sequence[Certificate]) -> Non
         pa.Table.from_pylist([_row(c) for c in certificates], schema=schema),
         folder / "certificates.parquet",
     )
-    summary = json.dumps(asdict(summarise(certificates)), indent=2)
-    (folder / "certificate.json").write_text(summary + "\n", encoding="utf-8")
+    write_json(folder / "certificate.json", asdict(summarise(certificates)))
 
 
 def draw_certificates(folder: Path, certificates: Sequence[Certificate]) -> str | None:
@@ -209,9 +210,7 @@ def certificate_table(certificates: Sequence[Certificate]) -> Group:
     from rich.table import Table
 
     summary = summarise(certificates)
-    rows = Table(title="the shortest clip that suffices", title_justify="left", box=None)
-    for name in ("", "mean", "95 % interval"):
-        rows.add_column(name, justify="right" if name else "left")
+    rows = new_table("the shortest clip that suffices", ("", "mean", "95 % interval"))
     for name, mean in summary.means.items():
         interval = "-" if mean.low is None else f"{mean.low:.2f}-{mean.high:.2f}"
         rows.add_row(name, f"{mean.value:.2f}", interval)

@@ -6,7 +6,6 @@ both scorers leaves out counts with that scorer's mean.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -17,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from mustsee.evaluate.rescore import AVERAGE, CAUSES, RescoredReply, find_cause
-from mustsee.evaluate.score_show import share
+from mustsee.evaluate.score_show import new_table, share
 from mustsee.evaluate.scorers.reading import ScoringRule
+from mustsee.files.folders import write_json
 from mustsee.files.parquet import parquet_writer
 from mustsee.text import LETTERS, printable
 
@@ -280,7 +280,7 @@ class Comparer:
 
 
 ROWS_AT_ONCE = 1024
-FILE, ROWS = "rescore.json", "rescored.parquet"
+ROWS = "rescored.parquet"
 MAX_LINES = 4  # groups of a difference in the terminal; the page has all
 
 
@@ -315,9 +315,8 @@ def write_results(
         "differences": [asdict(one) for one in differences],
         "causes": CAUSES,
     }
-    text = json.dumps(record, indent=2, ensure_ascii=False)
-    (folder / FILE).write_text(text + "\n", encoding="utf-8")
-    return json.loads(text)
+    write_json(folder / "rescore.json", record)
+    return record
 
 
 def describe_score(result: ScorerResult) -> str:
@@ -329,12 +328,8 @@ def describe_score(result: ScorerResult) -> str:
 
 def results_table(results: Sequence[ScorerResult]) -> Table:
     """Return the table of scores, a row for each model and scorer."""
-    from rich.table import Table
-
-    table = Table(title="the same replies by each scorer, %", title_justify="left", box=None)
-    table.add_column("scorer", no_wrap=True)
-    for name in ("score", "unread", "as wrong", "left out", "omitted", "failed", "n"):
-        table.add_column(name, justify="right", no_wrap=True)
+    heads = ("scorer", "score", "unread", "as wrong", "left out", "omitted", "failed", "n")
+    table = new_table("the same replies by each scorer, %", heads, ("scorer",), no_wrap=True)
     several = len({result.model for result in results}) > 1
     for one in results:
         name = f"{one.scorer}: {printable(one.model)}" if several else one.scorer

@@ -25,6 +25,7 @@ from typing import Any
 
 from mustsee.evaluate.answers import Answer, answers
 from mustsee.evaluate.score import EvaluationResults
+from mustsee.files.folders import write_json
 from mustsee.records import Question
 from mustsee.stats import Estimate
 from mustsee.text import LETTERS
@@ -85,7 +86,7 @@ def write_every_eval_ever(
                 "checksum": hashlib.sha256(text.encode()).hexdigest(),
                 "total_rows": len(lines),
             }
-        path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_json(path, record)
         paths.append(path)
     return paths
 

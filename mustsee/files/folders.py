@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import json
 import math
 import os
 import re
@@ -173,6 +174,12 @@ def _walk(top: str, *, whole: bool) -> Iterator[tuple[str, bool]]:
                 target.append((entry.path, entry.inode() if entry.is_symlink() else link))
             elif entry.is_file() and not entry.name.startswith("."):
                 yield entry.path, bool(link) or entry.is_symlink()
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a value into a local file, as indented JSON."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.files import schemas
+from mustsee.files.folders import write_json
 from mustsee.files.parquet import (
     DIGESTS,
     RECORD,
@@ -86,5 +87,5 @@ def record_results(path: Path, results: RatingResults) -> None:
 
 def _replace_record(path: Path, record: Mapping[str, Any]) -> None:
     new_path = path.with_name(".run.json.new")
-    new_path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_json(new_path, record)
     os.replace(new_path, path)

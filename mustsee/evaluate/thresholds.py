@@ -1,7 +1,7 @@
 """Accuracy of models on the questions that pass each threshold of the guessers (Neptune, Fig. 11).
 
 A threshold is the number of a guesser's runs that must be wrong for a question to stay. The rater
-test leaves out what most raters answer by audio alone (`mustsee.raters.modalities`).
+test leaves out what most raters answer by audio alone (`mustsee.raters.votes`).
 """
 
 from __future__ import annotations

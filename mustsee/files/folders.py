@@ -177,9 +177,8 @@ def _walk(top: str, *, whole: bool) -> Iterator[tuple[str, bool]]:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a value into a local file, as indented JSON."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    """Write a value as indented JSON into a local file, which appears whole or not at all."""
+    write_whole(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -1,5 +1,8 @@
-"""Written answers of models, rated by people who do not see the model: as a whole (GEM's
-development set, Neptune D.1), with ratings in the format of BEM's files, or point by point.
+"""What raters are given beside the questions of a run, and the rows of their votes.
+
+Written answers of models, rated by people who do not see the model: as a whole (GEM's development
+set, Neptune D.1), with ratings in the format of BEM's files, or point by point. Tasks on videos in
+which people write questions (MLVU).
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ from mustsee.judge.points import (
     counted_points,
 )
 from mustsee.raters.ballots import TRAINING, CastVote
-from mustsee.raters.form import FormField
-from mustsee.records import Question, Verdict
+from mustsee.raters.form import FormField, RatingForm
+from mustsee.records import Question, Span, Verdict, Video
 
 SCORE = "score"  # field with the rating, a number from 0 to 1
 MAX_POINTS = 12  # points of a question that people can rate
@@ -46,7 +49,7 @@ def point_fields() -> tuple[FormField, ...]:
     )
 
 
-def tasks(questions: Iterable[Question], *, by_points: bool = False) -> list[Question]:
+def reply_tasks(questions: Iterable[Question], *, by_points: bool = False) -> list[Question]:
     """Return a task per written answer of every model to a question with a reference, or to one
     with points. Its `answer` is the reference, its `rationale` the reply, its `points` those that
     count, its `verdicts` the evaluation's on them. Raises UserError for a question with more
@@ -91,7 +94,9 @@ def _grades_of(question: Question, given: Answer) -> tuple[Verdict, ...]:
     )[:1]
 
 
-def rows(tasks_by_id: Mapping[str, Question], votes: Sequence[CastVote]) -> list[dict[str, Any]]:
+def rating_rows(
+    tasks_by_id: Mapping[str, Question], votes: Sequence[CastVote]
+) -> list[dict[str, Any]]:
     """Return one row per vote, as `mustsee.judge.data.read_bem` reads them: it takes the mean."""
     return [
         {
@@ -151,3 +156,50 @@ def describe_agreement(rows: Sequence[Mapping[str, Any]]) -> str:
         return "and the evaluation has no grades by points (judge=points) to compare them with"
     same = sum(one == other for one, other in pairs)
     return f"which agree with the evaluation's grader on {same} of {len(pairs)} points"
+
+
+def video_tasks(form: RatingForm, videos: Iterable[Video]) -> list[Question]:
+    """Return a task per usable video and round that suits its length: a question without text. Its
+    evidence is the part of the video that it is about, if that is not all of it.
+    """
+    return [
+        Question(
+            question_id=f"{video.video_id}/{each.name}",
+            video_id=video.video_id,
+            recipe=form.name,
+            question="",
+            question_type=each.task or each.name,
+            evidence=() if each.covers is None else (Span(0.0, each.covers),),
+        )
+        for video in videos
+        if video.drop is None and video.problem is None
+        for each in form.rounds
+        if each.suits(video.duration)
+    ]
+
+
+def annotation_rows(
+    questions: Mapping[str, Question], votes: Sequence[CastVote]
+) -> list[dict[str, Any]]:
+    """Return one row per vote, in the format of `ray_jobs.mlvu task=annotated annotations=`."""
+    return [
+        _annotation_row(questions[vote.question_id], vote)
+        for vote in votes
+        if vote.round != TRAINING and vote.question_id in questions
+    ]
+
+
+def _annotation_row(task: Question, vote: CastVote) -> dict[str, Any]:
+    answers = vote.answers
+    row: dict[str, Any] = {
+        "video_id": task.video_id, "kind": task.question_type, "annotator": vote.rater,
+        "question": answers.get("question"), "answer": answers.get("answer"),
+    }  # fmt: skip
+    row |= {f"wrong_{n}": text for n, text in enumerate(answers.get("wrong", ()), 1)}
+    if answers.get("points"):
+        row["points"] = list(answers["points"])
+    if answers.get("evidence"):
+        row["start"], row["end"] = answers["evidence"][0]
+    elif task.evidence:
+        row["start"], row["end"] = task.evidence[0].start, task.evidence[0].end
+    return row

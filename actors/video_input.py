@@ -6,7 +6,7 @@ from typing import Any
 
 from actors.part import LlmConfig, capabilities_of
 from mustsee.files.store import Store, identity
-from mustsee.verify.conditions.watch import VideoPreparer
+from mustsee.verify.conditions.video_frames import VideoPreparer
 
 
 def model_identity(llm: LlmConfig) -> list[Any]:

@@ -170,6 +170,12 @@ class TermVectors:
         return (self._vectors @ self._vectors.T).toarray()
 
 
+@lru_cache(maxsize=8)
+def term_vectors(texts: tuple[str, ...]) -> TermVectors:
+    """Return the vectors of the texts of a video, computed once for all of its questions."""
+    return TermVectors(texts)
+
+
 @lru_cache(maxsize=16384)
 def _term_set(text: str) -> frozenset[str]:
     return frozenset(terms(text))

@@ -28,11 +28,11 @@ from actors.part import Part
 from actors.stages.grade import GradeReplies
 from mustsee.audit import page, repeats, show, versions
 from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, unusable_reason
-from mustsee.audit.clean import write_clean
 from mustsee.audit.doubts import proposals
-from mustsee.audit.fingerprints import fingerprint
 from mustsee.audit.guessers import askable_questions
 from mustsee.audit.predictions import PredictedVotes, read_predicted_votes
+from mustsee.audit.repeats import fingerprint
+from mustsee.audit.show import write_clean
 from mustsee.errors import UserError
 from mustsee.layouts import QuestionFile, read, table
 from mustsee.layouts.columns import columns_from

@@ -15,7 +15,7 @@ from mustsee.enrich.traces import Traces
 from mustsee.errors import UserError
 from mustsee.files.store import Store, hardware, identity, keyed_by
 from mustsee.records import Video
-from mustsee.verify.conditions.watch import VideoPreparer
+from mustsee.verify.conditions.video_frames import VideoPreparer
 from mustsee.verify.vetting import VettingContext
 
 UNTRACED = Traces()

@@ -16,7 +16,7 @@ from mustsee.questions.chance import chance_of
 from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.options import order
+from mustsee.verify.conditions.seen import order
 
 SHORTCUTS = ("blind", "transcript", "one_frame", "shuffled")
 # conditions in which a dataset that needs its videos is at chance

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mustsee.clean.grade import GRADERS
-from mustsee.clean.rule import DECIDED, BlindRule, ReaderScores
+from mustsee.clean.rule import DECIDED, GRADERS, BlindRule, ReaderScores
 from mustsee.clean.work import CleanWork
 from mustsee.text import printable
 

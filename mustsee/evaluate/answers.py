@@ -17,7 +17,7 @@ from mustsee.evaluate.span_replies import split_evidence
 from mustsee.records import Question, RequestCount, Verdict
 from mustsee.replies.extract import extract
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.options import order, rotated_options
+from mustsee.verify.conditions.seen import order, rotated_options
 
 NOT_IN_FILE = "no reply in the file"  # why a question has no reply where a file has the replies
 FILTER = "answer"

@@ -23,7 +23,7 @@ from mustsee.files.parquet import open_parquet, parquet_writer, parts
 from mustsee.records import Question, Video
 from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts
 from mustsee.verify.guess.counts import GuessRule, count_guesses
-from mustsee.verify.meanings import FILTERS, name_with_meaning
+from mustsee.verify.reasons import FILTERS, name_with_meaning
 from mustsee.verify.sight import SAMPLED
 from mustsee.verify.worth import NAME as WORTH
 from mustsee.verify.worth import count_worth

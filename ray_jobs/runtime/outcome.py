@@ -12,7 +12,7 @@ from rich.text import Text
 
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.text import printable
-from mustsee.verify.meanings import FILTERS, SUBSETS, name_with_meaning
+from mustsee.verify.reasons import FILTERS, SUBSETS, name_with_meaning
 
 MAX_UNASKED = 20  # videos without questions that are listed
 

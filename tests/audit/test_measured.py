@@ -14,7 +14,7 @@ import mustsee
 from mustsee.audit import show
 from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit
 from mustsee.audit.battery import ConditionRun
-from mustsee.audit.clean import write_clean
+from mustsee.audit.show import write_clean
 from mustsee.evaluate.answers import FILTER, verdict_on_failure, verdict_on_reply
 from mustsee.layouts import QuestionFile
 from mustsee.records import Question, Verdict, Video

@@ -16,7 +16,7 @@ import mustsee
 from mustsee.audit import page, repeats, show
 from mustsee.audit.audit import Audit, RepeatReport, audit
 from mustsee.audit.battery import ConditionRun
-from mustsee.audit.clean import write_clean
+from mustsee.audit.show import write_clean
 from mustsee.calls.llm import UNTESTED
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import FILTER

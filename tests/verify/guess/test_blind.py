@@ -18,7 +18,7 @@ from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Verdict, Video
 from mustsee.run.tables import Tables
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.lines import excerpt
+from mustsee.verify.conditions.seen import excerpt
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.guess.ask import Guess
 from mustsee.verify.guess.counts import sweep

@@ -57,7 +57,8 @@ class ConditionResult:
     """The result of one guesser or condition.
 
     `right`: share of right answers. `chance`: the same of guessing. `over`: the difference, with
-    its test. `known`: `right` corrected for guessing, (right - chance) / (1 - chance).
+    its test. `known`: `right` corrected for guessing, (right - chance) / (1 - chance). `alarm`:
+    whether it is above chance, and should not be (`adjust` says so).
     """
 
     name: str
@@ -70,12 +71,7 @@ class ConditionResult:
     failed: int = 0
     unparsed: float = 0.0
     place: Place | None = None
-
-    @property
-    def alarm(self) -> bool:
-        """Whether it is above chance, and should not be."""
-        unwanted = self.kind == "guesser" or self.name in CHANCE_CONDITIONS
-        return unwanted and self.over.is_above()
+    alarm: bool = False
 
 
 class Replies:
@@ -133,9 +129,15 @@ def battery(
 
 
 def adjust(results: Sequence[ConditionResult]) -> list[ConditionResult]:
-    """Return the results with p-values adjusted by Holm over those that chance can get right."""
+    """Return the results with p-values adjusted by Holm over those that chance can get right, and
+    with their alarms.
+    """
     adjusted = stats.adjust({n: r.over for n, r in enumerate(results) if r.chance})
-    return [replace(r, over=adjusted.get(n, r.over)) for n, r in enumerate(results)]
+    results = [replace(r, over=adjusted.get(n, r.over)) for n, r in enumerate(results)]
+    unwanted = [r.kind == "guesser" or r.name in CHANCE_CONDITIONS for r in results]
+    return [
+        replace(r, alarm=u and r.over.is_above()) for r, u in zip(results, unwanted, strict=True)
+    ]
 
 
 def _graded(answer: Answer) -> Answer:

@@ -361,9 +361,10 @@ class CleanRun:
             with (target / f"{CHAT}.jsonl").open("wb") as chat:
                 for part in self.parts:
                     chat.write(work.path(CHAT, part, ".jsonl").read_bytes())
+            judge = type(self.job.judge.engine).__name__.lower()
             record = report.make_record(
-                work, work.tally(self.parts), scores, judge=judge_name(self.job.judge),
-                forecast=forecast, bill=self.bill(), failed=failed,
+                work, work.tally(self.parts), scores, judge=judge, forecast=forecast,
+                bill=self.bill(), failed=failed,
             )  # fmt: skip
             lines.extend(report.lines(record))
             write_json(target / "clean.json", record)
@@ -391,10 +392,7 @@ class CleanRun:
         if not self.readers.answerers:
             return {}
         total = self.running.snapshot().spent.total
-        return {
-            "calls": total.calls, "tokens_in": total.tokens_in, "tokens_out": total.tokens_out,
-            "usd": total.usd,
-        }  # fmt: skip
+        return {key: getattr(total, key) for key in ("calls", "tokens_in", "tokens_out", "usd")}
 
     def failed_calls(self) -> dict[str, int]:
         """The replies that are missing, by the message that their part names first."""
@@ -418,11 +416,6 @@ def reader_names(answerers: Sequence[AnswerLlm]) -> tuple[str, ...]:
         names.append(next(n for n in (name, *(f"{name}_{i}" for i in range(2, 99)))
                           if n not in taken))  # fmt: skip
     return tuple(names)
-
-
-def judge_name(judge: JudgeConfig) -> str:
-    """Return the name of a judge, for the report."""
-    return type(judge.engine).__name__.lower()
 
 
 if __name__ == "__main__":

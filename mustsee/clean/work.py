@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mustsee.clean import learned
@@ -38,6 +37,7 @@ from mustsee.clean.rule import (
     decide,
 )
 from mustsee.clean.table_parts import TablePart, TableRow, read_part, write_part
+from mustsee.files import schemas
 from mustsee.files.folders import write_whole
 from mustsee.layouts.chat import messages, option_text
 from mustsee.questions.learned import Features, fit_folds, make_features
@@ -48,12 +48,6 @@ COMMON, BEATING = "common.json", "beating.json"
 ROWS, KEPT, DROPPED, CHAT = "rows", "kept", "dropped", "chat"
 # Classes of the lengths of videos.
 LENGTHS = ((60, "0 to 1 min"), (600, "1 to 10 min"), (3600, "10 to 60 min"))
-SCHEMA = pa.schema([
-    ("question_id", pa.string()), ("video", pa.string()), ("source", pa.string()),
-    ("question_type", pa.string()), ("seconds", pa.float64()), ("question", pa.string()),
-    ("options", pa.list_(pa.string())), ("answer_index", pa.int16()), ("answer", pa.string()),
-    ("kind", pa.string()), ("left", pa.string()),
-])  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +68,8 @@ class CleanWork:
 
     def rows(self, part: TablePart) -> list[TrainingRow]:
         """Return the rows of a part, as the pass "read" left them."""
-        table: list[dict[str, Any]] = pq.read_table(self.path("rows", part)).to_pylist()
-        for row in table:
-            row["options"] = tuple(row["options"])
-        return [TrainingRow(**row) for row in table]
+        table = pq.read_table(self.path("rows", part))
+        return [schemas.load(TrainingRow, row) for row in table.to_pylist()]
 
     def read(self, part: TablePart) -> None:
         """Read a part's rows as questions."""
@@ -89,10 +81,8 @@ class CleanWork:
             )
             for n, row in enumerate(read_part(part))
         ]  # fmt: skip
-        columns = {f.name: [getattr(row, f.name) for row in rows] for f in SCHEMA}
-        table = pa.table(columns, schema=SCHEMA)
         sink = io.BytesIO()
-        pq.write_table(table, sink)
+        pq.write_table(schemas.table(rows, TrainingRow), sink)
         write_whole(self.path("rows", part), sink.getvalue())
 
     def count_answers(self, parts: Sequence[TablePart]) -> None:
@@ -110,9 +100,12 @@ class CleanWork:
     def make_features(self, part: TablePart) -> None:
         """Write the features of a part's rows for the learned guess."""
         features = make_features([learned.as_choice(r, self._common) for r in self.rows(part)])
+        self._write_arrays("features", part, **dataclasses.asdict(features))
+
+    def _write_arrays(self, name: str, part: TablePart, **arrays: Any) -> None:
         sink = io.BytesIO()
-        np.savez(sink, **dataclasses.asdict(features))
-        write_whole(self.path("features", part, ".npz"), sink.getvalue())
+        np.savez(sink, **arrays)
+        write_whole(self.path(name, part, ".npz"), sink.getvalue())
 
     @cached_property
     def _common(self) -> Mapping[str, Sequence[Sequence[str]]]:
@@ -138,9 +131,7 @@ class CleanWork:
                 choices[row] = len(guess)
                 if right >= 0:
                     chance[row], hit[row] = guess[right], int(guess.argmax()) == right
-            sink = io.BytesIO()
-            np.savez(sink, chance=chance, hit=hit, choices=choices)
-            write_whole(self.path("learned", part, ".npz"), sink.getvalue())
+            self._write_arrays("learned", part, chance=chance, hit=hit, choices=choices)
 
     def guesses(self, part: TablePart) -> list[RowGuess | None]:
         """Return the learned guess at each row of a part; None where it has none."""

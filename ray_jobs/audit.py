@@ -28,9 +28,8 @@ from actors.part import Part
 from actors.stages.grade import GradeReplies
 from mustsee.audit import page, repeats, show, versions
 from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, unusable_reason
-from mustsee.audit.doubts import proposals
+from mustsee.audit.doubts import PredictedVotes, proposals, read_predicted_votes
 from mustsee.audit.guessers import askable_questions
-from mustsee.audit.predictions import PredictedVotes, read_predicted_votes
 from mustsee.audit.repeats import fingerprint
 from mustsee.audit.show import write_clean
 from mustsee.errors import UserError

@@ -9,7 +9,17 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mustsee.audit import guessers
-from mustsee.audit.battery import SHORTCUTS, ConditionResult, ConditionRun, Replies, adjust, battery
+from mustsee.audit.battery import (
+    SHORTCUTS,
+    ConditionResult,
+    ConditionRun,
+    Replies,
+    UnmeasuredCondition,
+    adjust,
+    battery,
+    find_unmeasured,
+    find_untested,
+)
 from mustsee.audit.doubts import (
     MIN_DOUBT,
     WATCHED,
@@ -19,7 +29,6 @@ from mustsee.audit.doubts import (
     find_suspects,
 )
 from mustsee.audit.figures import AnswererFigures, Ratio, figures, groups, length_of, ratio
-from mustsee.audit.measured import UnmeasuredCondition, find_unmeasured, find_untested
 from mustsee.audit.repeats import RepeatedPair, SharedVideo
 from mustsee.evaluate.score import clusters_of
 from mustsee.questions import balance

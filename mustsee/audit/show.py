@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mustsee.audit.audit import FAILS, Audit, list_worst
-from mustsee.audit.battery import ConditionResult
+from mustsee.audit.battery import ConditionResult, doubtful_sentences
 from mustsee.audit.guessers import SHORT
-from mustsee.audit.measured import doubtful_sentences
 from mustsee.calls.llm import UNTESTED, untested_note
 from mustsee.evaluate.score_show import new_table, percent
 from mustsee.files.folders import write_json

@@ -23,11 +23,10 @@ from mustsee.raters.ballots import TRAINING, Ballots, CastVote, RatedItem
 from mustsee.raters.box import display_name
 from mustsee.raters.correctness import sample
 from mustsee.raters.decision import drop_reason, settle
-from mustsee.raters.errata import describe_doubts, doubted_questions
 from mustsee.raters.form import RatingForm
 from mustsee.raters.needed import describe_need
 from mustsee.raters.results import RatingResults, results
-from mustsee.raters.tasks import reply_tasks, video_tasks
+from mustsee.raters.tasks import describe_doubts, doubted_questions, reply_tasks, video_tasks
 from mustsee.raters.votes import complete_replacement
 from mustsee.records import Question, Video
 from mustsee.run.inputs import with_videos

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mustsee.errors import UserError
 from mustsee.layouts.errata import write_errata
-from mustsee.raters import errata, label_studio, tasks
+from mustsee.raters import label_studio, tasks
 from mustsee.raters.rating_run import RatingRun
 from mustsee.raters.results import summary_lines
 from mustsee.raters.votes import apply_votes, record_results, replace_table
@@ -47,7 +47,7 @@ def write_votes(rating: RatingRun) -> Iterator[str]:
         yield from summary_lines(rating.results(rated))
         return
     if rating.form.errata:
-        decided = errata.decided_keys(rating.form, rating.question_by_id, rated, votes)
+        decided = tasks.decided_keys(rating.form, rating.question_by_id, rated, votes)
         path = rating.folder / "errata.jsonl"
         write_errata(decided.entries, path)
         yield f"{path}: {decided.sentence}; for errata= of evaluate, export and audit"

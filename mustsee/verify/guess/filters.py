@@ -46,9 +46,10 @@ from mustsee.verify.guess.ask import (
     guess_option,
     guess_together,
     match,
+    one_letter,
+    ranking,
 )
 from mustsee.verify.guess.counts import RIGHT_IN_SET
-from mustsee.verify.guess.replies import one_letter, ranking
 from mustsee.verify.outcome import GUESSED, HEARD, FilterOutcome, add_outcome, mark_unverified
 from mustsee.verify.vetting import VettingContext, is_judgeable
 

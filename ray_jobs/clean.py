@@ -30,11 +30,10 @@ from actors.engine.local import LocalSession
 from actors.engine.session import Session
 from actors.llm.offline import Offline
 from actors.part import Part, RunContext
-from mustsee.clean import learned, report
+from mustsee.clean import report
 from mustsee.clean.columns import columns_of, count_from
-from mustsee.clean.learned import LearnedGuesser
 from mustsee.clean.report import CleanForecast, extrapolate
-from mustsee.clean.rule import FAILED, BlindRule, ReaderScores
+from mustsee.clean.rule import FAILED, LEARNED, BlindRule, LearnedGuesser, ReaderScores
 from mustsee.clean.table_parts import TablePart, join_pieces, plan_parts, read_part, table_files
 from mustsee.clean.work import CHAT, DROPPED, KEPT, ROWS, CleanWork
 from mustsee.errors import UserError
@@ -412,7 +411,7 @@ def reader_names(answerers: Sequence[AnswerLlm]) -> tuple[str, ...]:
     for answerer in answerers:
         model = getattr(answerer.llm, "model", None) or answerer.llm.identity.split(" {")[0]
         name = re.sub(r"\W+", "_", str(model)).strip("_") or "model"
-        taken = {*names, "verdict", "weight", "kind", "known_by", "reason", learned.NAME}
+        taken = {*names, "verdict", "weight", "kind", "known_by", "reason", LEARNED}
         names.append(next(n for n in (name, *(f"{name}_{i}" for i in range(2, 99)))
                           if n not in taken))  # fmt: skip
     return tuple(names)

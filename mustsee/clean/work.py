@@ -23,16 +23,18 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from mustsee.clean import learned
 from mustsee.clean.columns import TrainingColumns, TrainingRow, read_question
-from mustsee.clean.learned import CommonAnswers, LearnedGuesser
 from mustsee.clean.rule import (
     FAILED,
+    LEARNED,
     RIGHT,
     BlindRule,
+    CommonAnswers,
+    LearnedGuesser,
     ReaderScores,
     RowVerdict,
     Tally,
+    as_choice,
     chance_of_row,
     decide,
 )
@@ -99,7 +101,7 @@ class CleanWork:
 
     def make_features(self, part: TablePart) -> None:
         """Write the features of a part's rows for the learned guess."""
-        features = make_features([learned.as_choice(r, self._common) for r in self.rows(part)])
+        features = make_features([as_choice(r, self._common) for r in self.rows(part)])
         self._write_arrays("features", part, **dataclasses.asdict(features))
 
     def _write_arrays(self, name: str, part: TablePart, **arrays: Any) -> None:
@@ -169,7 +171,7 @@ class CleanWork:
         """Add what the readers said of some rows; failed replies do not count."""
         for row, guess, given in zip(rows, guesses, replies, strict=True):
             if guess is not None:
-                scores[learned.NAME].add(row, guess.right, 1 / guess.choices)
+                scores[LEARNED].add(row, guess.right, 1 / guess.choices)
             for name, own in zip(self.readers, given, strict=not row.left):
                 answered = [r for r in own if r != FAILED]
                 right, chance = answered.count(RIGHT), chance_of_row(row) * len(answered)
@@ -179,7 +181,7 @@ class CleanWork:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all readers."""
-        return (*self.readers, *([learned.NAME] if self.learned.on else []))
+        return (*self.readers, *([LEARNED] if self.learned.on else []))
 
     @cached_property
     def _beating(self) -> dict[str, frozenset[str]]:
@@ -200,7 +202,7 @@ class CleanWork:
                 n: self.rule.knows(r, chance) for n, r in zip(self.readers, given, strict=True)
             }
             if guess is not None:
-                knows[learned.NAME] = self.learned.knows(guess.chance, guess.choices)
+                knows[LEARNED] = self.learned.knows(guess.chance, guess.choices)
         return decide(row, self.rule, knows, self._beating if beating is None else beating)
 
     def verdicts(self, part: TablePart) -> list[RowVerdict]:

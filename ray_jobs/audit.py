@@ -282,15 +282,15 @@ class AuditJob:
         )  # fmt: skip
         return [
             *([Text("\n".join(lines))] if lines else []),
-            *([show.findings(reading.findings)] if reading.findings else []),
+            *([show.findings_table(reading.findings)] if reading.findings else []),
             Text(show.count_sentence(result)),
-            show.battery(result.battery),
-            Text(show.rules(result), style="bold"),
+            show.battery_table(result.battery),
+            Text(show.describe_rules(result), style="bold"),
             *(
                 Text(printable(line), style="bold red")
                 for line in show.unmeasured_sentences(result)
             ),
-            show.headline(result),
+            show.figures_table(result),
             show.drop_reasons_table(result),
             *map(versions.table, compared),
         ]

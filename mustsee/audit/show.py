@@ -1,4 +1,6 @@
-"""Shows and writes an audit: `audit.json`, `audit.parquet`, tables in the terminal."""
+"""Shows and writes an audit: `audit.json`, `audit.parquet`, tables in the terminal, and `clean/`, a
+dataset without the questions that failed, in the dataset's own layout.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +26,7 @@ from mustsee.stats import Difference, Estimate
 if TYPE_CHECKING:
     from rich.table import Table
 
+NOTE = "Questions that failed an audit were left out (`python -m ray_jobs.audit`)."
 MAX_WORST = 12  # questions on the page
 MAX_FINDINGS = 20  # findings shown in the terminal
 # Audited questions below which shortcuts and luck look alike: 30 coins show 31 to 69 % heads.
@@ -37,7 +40,7 @@ def write(folder: Path, audited: Audit, about: Mapping[str, Any], seed: int = 0)
     worst_rows = list(map(asdict, list_worst(audited, MAX_WORST, seed)))
     sentences = {
         "counted": count_sentence(audited),
-        "rules": rules(audited),
+        "rules": describe_rules(audited),
         "unmeasured": unmeasured_sentences(audited),
     }
     record = {**about, **audited.plain(), "said": sentences, "worst": worst_rows}
@@ -53,7 +56,7 @@ def write(folder: Path, audited: Audit, about: Mapping[str, Any], seed: int = 0)
     write_parquet(table, folder / "audit.parquet")
 
 
-def points(difference: Difference | None) -> str:
+def points_text(difference: Difference | None) -> str:
     """Return a difference in percentage points: "+12.1 (8.0 to 16.2)"; "-" for None."""
     if difference is None:
         return "-"
@@ -62,7 +65,7 @@ def points(difference: Difference | None) -> str:
     return f"{100 * difference.value:+.1f}{interval}"
 
 
-def battery(results: Sequence[ConditionResult], title: str = "guesses, % right") -> Table:
+def battery_table(results: Sequence[ConditionResult], title: str = "guesses, % right") -> Table:
     """Return the table of guessers and conditions. Those above chance that should not be are marked
     "shortcut".
     """
@@ -82,7 +85,7 @@ def battery(results: Sequence[ConditionResult], title: str = "guesses, % right")
     return table
 
 
-def findings(faults: Sequence[FileFault]) -> Table:
+def findings_table(faults: Sequence[FileFault]) -> Table:
     """Return the table of findings in the file. Questions with a broken one are not in `clean/`."""
     from rich.text import Text
 
@@ -105,15 +108,11 @@ def count_sentence(audited: Audit) -> str:
     text = f"{audited.questions} of {audited.all} questions audited, on {videos}"
     text += f" (not: {others})" if others else ""
     if audited.questions < MIN_AUDITED:
-        text += f". {too_few_message(audited.questions)}"
+        text += f". {audited.questions} questions: too few to distinguish a shortcut from luck."
     return text
 
 
-def too_few_message(questions: int) -> str:
-    return f"{questions} questions: too few to distinguish a shortcut from luck."
-
-
-def rules(audited: Audit) -> str:
+def describe_rules(audited: Audit) -> str:
     """Return a note on answerers that are rules; empty if all are language models."""
     answerers: dict[str, list[str]] = {}
     for run in audited.asked:
@@ -140,7 +139,7 @@ def drop_reasons_table(audited: Audit) -> Table:
     return table
 
 
-def headline(audited: Audit) -> Table:
+def figures_table(audited: Audit) -> Table:
     """Return the table of figures, one column for each answerer."""
     table = new_table("figures", ("",))
     for one in audited.figures:
@@ -153,13 +152,13 @@ def headline(audited: Audit) -> Table:
             table.add_row(name, *values)
 
     figures = audited.figures
-    row("shortcut ratio", [ratio(f.shortcuts.ratio) for f in figures])
+    row("shortcut ratio", [ratio_text(f.shortcuts.ratio) for f in figures])
     row("  before the correction, %", [f"{100 * f.shortcuts.raw:.1f}" for f in figures])
     for label, key in (
         ("blind gap, points", "blind_gap"), ("visual gain, points", "visual_gain"),
         ("temporal gain, points", "temporal_gain"), ("evidence needed, points", "needed"),
     ):  # fmt: skip
-        row(label, [points(getattr(f, key)) for f in figures])
+        row(label, [points_text(getattr(f, key)) for f in figures])
     row("clue recovery rate, %", [percent(f.recovery) for f in figures])
     row("fewest frames, median", [
         "-" if f.fewest is None or f.fewest.median is None else f"{f.fewest.median:g}"
@@ -180,7 +179,7 @@ def headline(audited: Audit) -> Table:
     return table
 
 
-def ratio(estimate: Estimate | None) -> str:
+def ratio_text(estimate: Estimate | None) -> str:
     """Return a ratio: "4.7 % (2.0 to 7.4)"; "none measured (-33.4 to 14.4)" for 0 or less."""
     if estimate is None:
         return "-"
@@ -188,9 +187,6 @@ def ratio(estimate: Estimate | None) -> str:
     if estimate.low is None or estimate.high is None:
         return value
     return f"{value} ({100 * estimate.low:.1f} to {100 * estimate.high:.1f})"
-
-
-NOTE = "Questions that failed an audit were left out (`python -m ray_jobs.audit`)."
 
 
 def write_clean(

@@ -13,7 +13,7 @@ from mustsee.audit.audit import Audit
 from mustsee.audit.battery import ConditionRun, Replies
 from mustsee.audit.figures import shortcut_of_question
 from mustsee.audit.guessers import askable_questions, plain
-from mustsee.audit.show import points
+from mustsee.audit.show import points_text
 from mustsee.errors import UserError
 from mustsee.evaluate.score_show import new_table, percent
 from mustsee.layouts import read
@@ -144,6 +144,6 @@ def table(comparison: VersionComparison) -> Table:
     rows = new_table(title, ("% known", this, that, "shared", "p"), ("% known",))
     for line in comparison.lines:
         gap = line.difference
-        cells = (points(gap), gap.p_text) if gap is not None else ("", "")
+        cells = (points_text(gap), gap.p_text) if gap is not None else ("", "")
         rows.add_row(line.name, percent(line.mine), percent(line.theirs), *cells)
     return rows

@@ -6,7 +6,7 @@ Two questions are the same where the id and all that a model or a grader reads o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import PurePath
 from typing import Any
@@ -82,7 +82,9 @@ def check_same_questions(evaluations: Sequence[ComparedEvaluation]) -> None:
 
 
 def find_changes(
-    mine: Mapping[str, Question], others: Mapping[str, Question], of: Any
+    mine: Mapping[str, Question],
+    others: Mapping[str, Question],
+    of: Callable[[Question], dict[str, Any]],
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield each question in both that differs, with the names of what differs. `of`: `contents` or
     `labels`.

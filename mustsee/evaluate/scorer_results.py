@@ -1,4 +1,5 @@
-"""Sums over rescored replies: each scorer's result, and what makes the difference of each pair.
+"""Sums over rescored replies: each scorer's result, and what makes the difference of each pair; and
+how both are shown and written: terminal tables, `rescore.json`, `rescored.parquet`.
 
 A difference between two scores is the sum of what single replies add to it: a reply that one of
 both scorers leaves out counts with that scorer's mean.
@@ -24,6 +25,10 @@ from mustsee.text import LETTERS, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+ROWS_AT_ONCE = 1024  # rows of a row group
+ROWS = "rescored.parquet"
+MAX_LINES = 4  # groups of a difference in the terminal; the page has all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,11 +282,6 @@ class Comparer:
     @property
     def differences(self) -> list[ScorerDifference]:
         return [pair.result(*key) for key, pair in self._pairs.items()]
-
-
-ROWS_AT_ONCE = 1024
-ROWS = "rescored.parquet"
-MAX_LINES = 4  # groups of a difference in the terminal; the page has all
 
 
 def write_rows(path: Path, scorers: Sequence[str], replies: Iterable[RescoredReply]) -> None:

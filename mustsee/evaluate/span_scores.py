@@ -20,7 +20,7 @@ from mustsee.verify.conditions.seen import common, merge_spans
 
 THRESHOLDS = (0.3, 0.5, 0.7)
 EVIDENCE_IOU = 0.3  # an answer with at least this overlap counts as given with its evidence
-_ALWAYS = Span(0.0, 1e9)
+_ANY_TIME = Span(0.0, 1e9)  # longer than any video, so that no span is clipped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class EvidenceScores:
 
 def measure_iou(named: Sequence[Span], right: Sequence[Span]) -> float:
     """Return how well spans agree, 0 to 1; what overlaps within one of them counts once."""
-    one, other = merge_spans(named, _ALWAYS), merge_spans(right, _ALWAYS)
+    one, other = merge_spans(named, _ANY_TIME), merge_spans(right, _ANY_TIME)
     shared = sum(span.seconds for span in common(one, other))
     either = needed_seconds((*one, *other))
     return shared / either if either else 0.0

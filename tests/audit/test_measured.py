@@ -77,7 +77,7 @@ def test_a_condition_without_a_named_option_is_not_measured(
     assert "blind was not measured for m" in page
     assert FAILS["untested"] in page
     assert "0.0 % right" not in page
-    assert "Only the guessers guessed" not in terminal(show.rules(found))
+    assert "Only the guessers guessed" not in terminal(show.describe_rules(found))
 
 
 def test_what_another_condition_measured_is_shown_and_nothing_is_cleared() -> None:

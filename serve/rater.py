@@ -269,8 +269,8 @@ class _Pages:
         return _plain("your link is missing or has expired: ask for a new one", 401)
 
     def _allowed_video(self, request: Request) -> tuple[ServedVideo, float | None]:
-        """The requested video, and its frames per second (None: as they are). Raises RefusedRequest unless
-        the rater's current step shows it.
+        """The requested video, and its frames per second (None: as they are). Raises
+        RefusedRequest unless the rater's current step shows it.
         """
         rater = self._rater(request)
         item = self._ballots.current_item(rater, self._desk.clock())  # Watching counts as activity.

@@ -57,7 +57,7 @@ class RatingDesk:
     rate: RequestRate = field(default_factory=RequestRate)
 
 
-class RefusedRequest(Exception):
+class RefusedPage(Exception):
     """A request is refused with `reply`."""
 
     def __init__(self, reply: Response) -> None:
@@ -83,7 +83,7 @@ def create_app(desk: RatingDesk) -> Starlette:
             Route("/board/{key}", page.enter_board),
             Route("/page/{name}", page.static),
         ],
-        exception_handlers={Transient: _unavailable, RefusedRequest: _reply_to_refused},
+        exception_handlers={Transient: _unavailable, RefusedPage: _reply_to_refused},
         middleware=[
             Middleware(RaterGuard),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(desk.hosts)),
@@ -253,13 +253,13 @@ class _Pages:
         return hmac.compare_digest(hash_token(key), self._desk.admin)
 
     def _rater(self, request: Request) -> str:
-        """The rater's name. Raises RefusedRequest for a request without a valid link."""
+        """The rater's name. Raises RefusedPage for a request without a valid link."""
         now = self._desk.clock()
         rater = self._ballots.rater(request.cookies.get(COOKIE, ""), now)
         if rater is None:
-            raise RefusedRequest(self._refuse_stranger(request))
+            raise RefusedPage(self._refuse_stranger(request))
         if not self._desk.rate.spend(f"rater {rater}", now, self._desk.rate.rater):
-            raise RefusedRequest(_plain("too many requests: wait a minute", 429))
+            raise RefusedPage(_plain("too many requests: wait a minute", 429))
         return rater
 
     def _refuse_stranger(self, request: Request) -> Response:
@@ -270,14 +270,14 @@ class _Pages:
 
     def _allowed_video(self, request: Request) -> tuple[ServedVideo, float | None]:
         """The requested video, and its frames per second (None: as they are). Raises
-        RefusedRequest unless the rater's current step shows it.
+        RefusedPage unless the rater's current step shows it.
         """
         rater = self._rater(request)
         item = self._ballots.current_item(rater, self._desk.clock())  # Watching counts as activity.
         step = self._ballots.draft(item, rater).step if item else 0
         video = self._tasks.served_video(item, step) if item else None
         if item is None or video is None or video.key != request.path_params["key"]:
-            raise RefusedRequest(_plain("there is no such video", 404))
+            raise RefusedPage(_plain("there is no such video", 404))
         return video, self._tasks.round(item).fps
 
     def _failed(self, rater: str) -> bool:
@@ -393,7 +393,7 @@ def _number(text: str) -> float | None:
 
 
 def _reply_to_refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RefusedRequest)
+    assert isinstance(error, RefusedPage)
     return error.reply
 
 

@@ -17,8 +17,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 from mustsee.calls.llm import Llm, VideoInput
 from mustsee.files.store import Store, identity
 from mustsee.records import Video
-from mustsee.verify.conditions.video_frames import VideoFrames
-from mustsee.verify.conditions.watch import VideoPreparer
+from mustsee.verify.conditions.video_frames import VideoFrames, VideoPreparer
 
 T = TypeVar("T")
 

@@ -62,6 +62,13 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: ascii(match.group())[1:-1], text)
 
 
+def name_some(names: Sequence[str], most: int = 3) -> str:
+    """Return the first names, and how many more there are: "a, b, c and 4 more"."""
+    more = len(names) - most
+    listed = ", ".join(names[:most])
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
 def clock(seconds: float) -> str:
     """Format seconds as 1:02:03 or 2:03."""
     minutes, rest = divmod(int(seconds), 60)
@@ -161,6 +168,12 @@ class TermVectors:
     def cosines(self) -> NDArray[np.float64]:
         """Matrix of the cosines of all pairs of texts."""
         return (self._vectors @ self._vectors.T).toarray()
+
+
+@lru_cache(maxsize=8)
+def term_vectors(texts: tuple[str, ...]) -> TermVectors:
+    """Return the vectors of the texts of a video, computed once for all of its questions."""
+    return TermVectors(texts)
 
 
 @lru_cache(maxsize=16384)

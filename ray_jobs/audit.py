@@ -27,11 +27,10 @@ from actors.part import Part
 from actors.stages.grade import GradeReplies
 from mustsee.audit import page, repeats, show, versions
 from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, unusable_reason
-from mustsee.audit.clean import write_clean
-from mustsee.audit.doubts import proposals
-from mustsee.audit.fingerprints import fingerprint
+from mustsee.audit.doubts import PredictedVotes, proposals, read_predicted_votes
 from mustsee.audit.guessers import askable_questions
-from mustsee.audit.predictions import PredictedVotes, read_predicted_votes
+from mustsee.audit.repeats import fingerprint
+from mustsee.audit.show import write_clean
 from mustsee.errors import UserError
 from mustsee.layouts import QuestionFile, read, table
 from mustsee.layouts.columns import columns_from
@@ -282,15 +281,15 @@ class AuditJob:
         )  # fmt: skip
         return [
             *([Text("\n".join(lines))] if lines else []),
-            *([show.findings(reading.findings)] if reading.findings else []),
+            *([show.findings_table(reading.findings)] if reading.findings else []),
             Text(show.count_sentence(result)),
-            show.battery(result.battery),
-            Text(show.rules(result), style="bold"),
+            show.battery_table(result.battery),
+            Text(show.describe_rules(result), style="bold"),
             *(
                 Text(printable(line), style="bold red")
                 for line in show.unmeasured_sentences(result)
             ),
-            show.headline(result),
+            show.figures_table(result),
             show.drop_reasons_table(result),
             *map(versions.table, compared),
         ]

@@ -18,7 +18,12 @@ from rich.console import RenderableType
 
 from actors.part import Part
 from actors.stages.certify import FILTER, Certify
-from mustsee.evaluate import certificate_show
+from mustsee.evaluate.certificate import (
+    certificate_table,
+    draw_certificates,
+    read_certificates,
+    write_certificates,
+)
 from mustsee.layouts import read
 from mustsee.layouts.columns import columns_from
 from mustsee.run.tables import Tables
@@ -54,10 +59,10 @@ class Certificates:
 
 def report(folder: Path, tables: Tables) -> list[RenderableType]:
     """Write the figures and the chart; return the last lines of the summary."""
-    certificates = certificate_show.certificates(tables.questions(), FILTER)
-    certificate_show.write(folder, certificates)
-    failed = certificate_show.draw(folder, certificates)
-    return [*([failed] if failed else []), certificate_show.table(certificates)]
+    certificates = read_certificates(tables.questions(), FILTER)
+    write_certificates(folder, certificates)
+    failed = draw_certificates(folder, certificates)
+    return [*([failed] if failed else []), certificate_table(certificates)]
 
 
 if __name__ == "__main__":

@@ -30,15 +30,14 @@ from actors.engine.local import LocalSession
 from actors.engine.session import Session
 from actors.llm.offline import Offline
 from actors.part import Part, RunContext
-from mustsee.clean import learned, report
+from mustsee.clean import report
 from mustsee.clean.columns import columns_of, count_from
-from mustsee.clean.learned import LearnedGuesser
 from mustsee.clean.report import CleanForecast, extrapolate
-from mustsee.clean.rule import FAILED, BlindRule, ReaderScores
+from mustsee.clean.rule import FAILED, LEARNED, BlindRule, LearnedGuesser, ReaderScores
 from mustsee.clean.table_parts import TablePart, join_pieces, plan_parts, read_part, table_files
 from mustsee.clean.work import CHAT, DROPPED, KEPT, ROWS, CleanWork
 from mustsee.errors import UserError
-from mustsee.files.folders import write_whole
+from mustsee.files.folders import write_json, write_whole
 from mustsee.files.store import Store, digest, identity, is_local
 from mustsee.judge.judge import JudgeConfig
 from mustsee.run import outputs
@@ -147,7 +146,7 @@ class CleanRun:
         if rehearsal.dry_run:
             out = Path(self.job.run.out.removeprefix("file://"))
             content = {**asdict(forecast), "models": self.models().plain()} if forecast else {}
-            (out / ESTIMATE).write_text(json.dumps(content, indent=2) + "\n")
+            write_json(out / ESTIMATE, content)
             for line in (*self.models().unpriced, self.models().prices):
                 if line:
                     print(line)
@@ -357,13 +356,13 @@ class CleanRun:
             with (target / f"{CHAT}.jsonl").open("wb") as chat:
                 for part in self.parts:
                     chat.write(work.path(CHAT, part, ".jsonl").read_bytes())
+            judge = type(self.job.judge.engine).__name__.lower()
             record = report.make_record(
-                work, work.tally(self.parts), scores, judge=judge_name(self.job.judge),
-                forecast=forecast, bill=self.bill(), failed=failed,
+                work, work.tally(self.parts), scores, judge=judge, forecast=forecast,
+                bill=self.bill(), failed=failed,
             )  # fmt: skip
             lines.extend(report.lines(record))
-            text = json.dumps(record, indent=2, ensure_ascii=False)
-            (target / "clean.json").write_text(text + "\n", encoding="utf-8")
+            write_json(target / "clean.json", record)
             (target / "clean.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
             return {
                 "recipe": RECIPE, "config": dict(run.config), "git": git_revision(),
@@ -388,10 +387,7 @@ class CleanRun:
         if not self.readers.answerers:
             return {}
         total = self.running.snapshot().spent.total
-        return {
-            "calls": total.calls, "tokens_in": total.tokens_in, "tokens_out": total.tokens_out,
-            "usd": total.usd,
-        }  # fmt: skip
+        return {key: getattr(total, key) for key in ("calls", "tokens_in", "tokens_out", "usd")}
 
     def failed_calls(self) -> dict[str, int]:
         """The replies that are missing, by the message that their part names first."""
@@ -411,15 +407,10 @@ def reader_names(answerers: Sequence[AnswerLlm]) -> tuple[str, ...]:
     for answerer in answerers:
         model = getattr(answerer.llm, "model", None) or answerer.llm.identity.split(" {")[0]
         name = re.sub(r"\W+", "_", str(model)).strip("_") or "model"
-        taken = {*names, "verdict", "weight", "kind", "known_by", "reason", learned.NAME}
+        taken = {*names, "verdict", "weight", "kind", "known_by", "reason", LEARNED}
         names.append(next(n for n in (name, *(f"{name}_{i}" for i in range(2, 99)))
                           if n not in taken))  # fmt: skip
     return tuple(names)
-
-
-def judge_name(judge: JudgeConfig) -> str:
-    """Return the name of a judge, for the report."""
-    return type(judge.engine).__name__.lower()
 
 
 if __name__ == "__main__":

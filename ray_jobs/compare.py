@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mustsee.errors import UserError
-from mustsee.evaluate import compare_frames, compare_page, compare_show
+from mustsee.evaluate import compare_page, compare_show
 from mustsee.evaluate.compare import (
     ComparedEvaluation,
     ComparisonTable,
@@ -39,7 +39,6 @@ from mustsee.evaluate.compare_sets import (
     describe_overlaps,
     find_changes,
     group_by_benchmark,
-    name_some,
 )
 from mustsee.evaluate.drawing import save_chart
 from mustsee.layouts import read
@@ -48,7 +47,7 @@ from mustsee.raters.votes import score_people
 from mustsee.records import Question
 from mustsee.run import compare_runs_show, outputs
 from mustsee.run.report import environment
-from mustsee.text import LETTERS, printable
+from mustsee.text import LETTERS, name_some, printable
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.compared_runs import FoundEvaluations, read_evaluations, read_runs
 from ray_jobs.runtime.provenance import versions
@@ -251,9 +250,9 @@ def draw_charts(folder: Path, tables: Sequence[ComparisonTable]) -> dict[int, by
     """
     charts = dict[int, bytes]()
     for number, table in enumerate(tables):
-        if points := compare_frames.frame_points(table):
+        if points := compare_page.frame_points(table):
             path = folder / "pictures" / f"frames-{number}.png"
-            draw = functools.partial(compare_frames.draw_frames, table, points)
+            draw = functools.partial(compare_page.draw_frames, table, points)
             if failure := save_chart(path, draw):
                 print(f"mustsee: {failure}", file=sys.stderr)
             else:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from rich.console import RenderableType
 
 from actors.part import Part, Skippable
+from mustsee.audit.repeats import near_duplicates
 from mustsee.errors import UserError
 from mustsee.evaluate.drawing import save_chart
 from mustsee.files import schemas
@@ -36,7 +37,6 @@ from mustsee.run.decision import Decision
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables, standing_questions
 from mustsee.synth.plan import InsertionPlan
-from mustsee.verify.duplicates import Duplicates
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.run import JobSettings
 
@@ -124,9 +124,10 @@ class DuplicateSettings:
 
         questions = list(standing_questions(rows))
         encoder = Encoder.load(self.encoder)
-        rule = Duplicates(alike=self.alike, seed=self.seed)
-        duplicates = rule(questions, lambda texts: encoder.encode(list(texts)))
-        return Decision(questions={one: f"repeats: {other}" for one, other in duplicates.items()})
+        repeated = near_duplicates(
+            questions, lambda texts: encoder.encode(list(texts)), alike=self.alike, seed=self.seed
+        )
+        return Decision(questions={one: f"repeats: {other}" for one, other in repeated.items()})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ from actors.part import Answerer, LlmConfig, NamedAnswerer, Part
 from actors.stages.ask_options import prompts_in
 from actors.stages.grade import GradeReplies
 from mustsee.errors import UserError
-from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
+from mustsee.evaluate import score, score_show, shared_results
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.compare import BLIND, FRAMES, GUESS, WORDS
 from mustsee.evaluate.drawing import save_chart
@@ -39,6 +39,7 @@ from mustsee.evaluate.open_metrics import OpenMetric, resolve_metrics
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.thresholds import accuracy_by_threshold, draw_thresholds
 from mustsee.files import schemas
+from mustsee.files.folders import write_json
 from mustsee.files.store import Store
 from mustsee.judge.points import counted_points
 from mustsee.layouts import QuestionFile, read
@@ -195,8 +196,7 @@ class Evaluate:
             name, _, digest = key.rpartition("@")
             same = prompts.has(name) and prompts.digest(name) == digest
             sources[key] = prompts.sources(name) if same else None
-        text = json.dumps(sources, indent=2, ensure_ascii=False)
-        (folder / "prompts.json").write_text(text + "\n", encoding="utf-8")
+        write_json(folder / "prompts.json", sources)
 
     def share(
         self,
@@ -206,7 +206,7 @@ class Evaluate:
     ) -> None:
         """Write the results in the formats of Every Eval Ever and Inspect."""
         answerer = self.answer if isinstance(self.answer, Answerer) else None
-        info = every_eval_ever.RecordInfo(
+        info = shared_results.RecordInfo(
             dataset="-".join(Path(self.questions).parts[-2:]).strip("/-"),
             when=time.time(),
             version=mustsee.__version__,
@@ -216,9 +216,9 @@ class Evaluate:
                 "frames": answerer.frames if answerer else None,
             },
         )
-        every_eval_ever.write(folder, results, questions, info)
-        if inspect_log.there():
-            inspect_log.write(folder, results, questions, info)
+        shared_results.write_every_eval_ever(folder, results, questions, info)
+        if shared_results.has_inspect():
+            shared_results.write_inspect_log(folder, results, questions, info)
 
 
 def describe_shown(answer: Part) -> str:

@@ -35,7 +35,7 @@ from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.errata import read_errata
 from mustsee.layouts.reading import Questions, Rereadable, kept_questions
 from mustsee.media.video_names import describe_unmatched
-from mustsee.raters import modalities
+from mustsee.raters.votes import mark_modalities, read_modalities
 from mustsee.records import Question
 from mustsee.text import printable
 from ray_jobs.cli.launch import launch
@@ -164,8 +164,8 @@ class Export:
             errata = read_errata(self.errata)
             outcome, questions = errata.outcome(questions), errata.correct_questions(questions)
         if self.modalities is not None:
-            marks = modalities.from_table(read_table(self.modalities))
-            questions = modalities.human(list(questions), marks)
+            marks = read_modalities(read_table(self.modalities))
+            questions = mark_modalities(list(questions), marks)
         chosen = Rereadable(lambda: self._selected(questions, counts))
         if not any(True for _ in kept_questions(chosen)):
             raise UserError(self._describe_nothing(questions))

@@ -11,7 +11,6 @@ BEM: BEM by its checkpoint if given, otherwise by its verdicts in the test set.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +22,9 @@ from rich.table import Table
 
 from actors.judge.bem import Bem
 from mustsee.errors import MustseeError
-from mustsee.evaluate import metrics
 from mustsee.evaluate.drawing import new_figure, save_chart
+from mustsee.evaluate.open_metrics import score_by_cider
+from mustsee.files.folders import write_json
 from mustsee.judge import bias as judge_bias
 from mustsee.judge import calibrate, lexical
 from mustsee.judge import data as equivalence_data
@@ -83,7 +83,7 @@ class JudgeCalibrate:
             "false_positives": judge_bias.false_positives(pairs, verdicts),
             "bias": [dataclasses.asdict(r) for r in judge_bias.report(cases, judge.score)],
         }  # fmt: skip
-        (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        write_json(folder / "report.json", report)
         show(report, record)
         for failure in draw(folder, [p.label for p in pairs], scores, record):
             Console().print(failure, soft_wrap=True, markup=False)
@@ -132,7 +132,7 @@ def table(
         values = [max(overlap(p.candidate, r) for r in p.references) for p in pairs]
         rows[measure] = calibrate.figures(labels, values, groups)
     if len(pairs) > 1:  # CIDEr-D is divided by 10, to lie in 0 to 1 as the others do.
-        each = metrics.cider_d([p.candidate for p in pairs], [p.references for p in pairs]).each
+        each = score_by_cider([p.candidate for p in pairs], [p.references for p in pairs])
         rows["cider_d"] = calibrate.figures(labels, [value / 10 for value in each], groups)
     if bem is not None:
         # Pairs over its length limit count as FALSE, since no pair of another judge is left out.

@@ -18,15 +18,15 @@ from rich.console import Console, RenderableType
 
 from mustsee.errors import UserError
 from mustsee.evaluate.rescore import RescoredReply, choose_scorers, rescore
-from mustsee.evaluate.rescore_show import (
+from mustsee.evaluate.scorer_results import (
     ROWS,
+    Comparer,
     difference_lines,
     results_table,
     skipped_lines,
     write_results,
     write_rows,
 )
-from mustsee.evaluate.scorer_results import Comparer
 from mustsee.files.parquet import check_digests
 from mustsee.files.store import in_folder, is_local
 from mustsee.run import outputs

@@ -57,6 +57,14 @@ class RatingDesk:
     rate: RequestRate = field(default_factory=RequestRate)
 
 
+class RefusedPage(Exception):
+    """A request is refused with `reply`."""
+
+    def __init__(self, reply: Response) -> None:
+        super().__init__(reply.status_code)
+        self.reply = reply
+
+
 def create_app(desk: RatingDesk) -> Starlette:
     """The application. It answers only requests that name one of `desk.hosts`."""
     page = _Pages(desk)
@@ -75,7 +83,7 @@ def create_app(desk: RatingDesk) -> Starlette:
             Route("/board/{key}", page.enter_board),
             Route("/page/{name}", page.static),
         ],
-        exception_handlers={Transient: _unavailable},
+        exception_handlers={Transient: _unavailable, RefusedPage: _reply_to_refused},
         middleware=[
             Middleware(RaterGuard),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(desk.hosts)),
@@ -124,8 +132,6 @@ class _Pages:
     def task(self, request: Request) -> Response:
         """The rater's current item, the next one, or the last page."""
         rater = self._rater(request)
-        if isinstance(rater, Response):
-            return rater
         if self._failed(rater):
             message = (
                 "Too many of your practice answers differ from the agreed ones. Please contact the "
@@ -150,8 +156,6 @@ class _Pages:
     def feedback(self, request: Request) -> Response:
         """The agreed answers of a training item beside the rater's."""
         rater = self._rater(request)
-        if isinstance(rater, Response):
-            return rater
         name = request.path_params["question"]
         training = self._tasks.training.get(name)
         votes = self._ballots.votes_on(name, TRAINING) if training else []
@@ -177,19 +181,13 @@ class _Pages:
 
     def video(self, request: Request) -> Response:
         """The file itself, whole or by byte ranges, for a rater whose current item shows it."""
-        allowed = self._allowed_video(request)
-        if isinstance(allowed, Response):
-            return allowed
-        video, fps = allowed
+        video, fps = self._allowed_video(request)
         path = self._tasks.served.file(video.key) if fps is None else None
         return media(request, path) if path else _plain("there is no such video", 404)
 
     def clip(self, request: Request) -> Response:
         """An encoded clip of a video that browsers do not play, or that is shown at a low rate."""
-        allowed = self._allowed_video(request)
-        if isinstance(allowed, Response):
-            return allowed
-        video, fps = allowed
+        video, fps = self._allowed_video(request)
         number = whole_number(request.path_params["number"])
         if number is None:
             return _plain("there is no such clip", 404)
@@ -254,14 +252,14 @@ class _Pages:
     def _is_admin(self, key: str) -> bool:
         return hmac.compare_digest(hash_token(key), self._desk.admin)
 
-    def _rater(self, request: Request) -> str | Response:
-        """The rater's name, or the refusal of a request without a valid link."""
+    def _rater(self, request: Request) -> str:
+        """The rater's name. Raises RefusedPage for a request without a valid link."""
         now = self._desk.clock()
         rater = self._ballots.rater(request.cookies.get(COOKIE, ""), now)
         if rater is None:
-            return self._refuse_stranger(request)
+            raise RefusedPage(self._refuse_stranger(request))
         if not self._desk.rate.spend(f"rater {rater}", now, self._desk.rate.rater):
-            return _plain("too many requests: wait a minute", 429)
+            raise RefusedPage(_plain("too many requests: wait a minute", 429))
         return rater
 
     def _refuse_stranger(self, request: Request) -> Response:
@@ -270,18 +268,16 @@ class _Pages:
             return _plain("too many requests: wait a minute", 429)
         return _plain("your link is missing or has expired: ask for a new one", 401)
 
-    def _allowed_video(self, request: Request) -> tuple[ServedVideo, float | None] | Response:
-        """The requested video, if the rater's current step shows it, and its frames per second
-        (None: as they are); otherwise a refusal.
+    def _allowed_video(self, request: Request) -> tuple[ServedVideo, float | None]:
+        """The requested video, and its frames per second (None: as they are). Raises
+        RefusedPage unless the rater's current step shows it.
         """
         rater = self._rater(request)
-        if isinstance(rater, Response):
-            return rater
         item = self._ballots.current_item(rater, self._desk.clock())  # Watching counts as activity.
         step = self._ballots.draft(item, rater).step if item else 0
         video = self._tasks.served_video(item, step) if item else None
         if item is None or video is None or video.key != request.path_params["key"]:
-            return _plain("there is no such video", 404)
+            raise RefusedPage(_plain("there is no such video", 404))
         return video, self._tasks.round(item).fps
 
     def _failed(self, rater: str) -> bool:
@@ -292,8 +288,6 @@ class _Pages:
 
     async def _handle_form(self, request: Request, then: Callable[..., Response]) -> Response:
         rater = await run_in_threadpool(self._rater, request)
-        if isinstance(rater, Response):
-            return rater
         try:
             text = (await request.body()).decode("utf-8")
             pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=200, errors="strict")
@@ -396,6 +390,11 @@ class _Pages:
 def _number(text: str) -> float | None:
     """The seconds that a page counted; None if it sent no number."""
     return float(text) if text.replace(".", "", 1).isdecimal() else None
+
+
+def _reply_to_refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RefusedPage)
+    return error.reply
 
 
 def _unavailable(request: Request, error: Exception) -> Response:

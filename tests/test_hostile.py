@@ -22,7 +22,7 @@ from mustsee.recipes.mlvu.absent import sightings
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form
 from mustsee.replies.thinking import split_reasoning
-from mustsee.verify.guess.replies import ANSWER, matching_form, ranking
+from mustsee.verify.guess.ask import ANSWER, matching_form, ranking
 from mustsee.verify.look_replies import look_form
 from tests.support.every_prompt import calls
 from tests.support.hostile import FORGED, RUNS, SUBTITLES, TOKENS, everywhere

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.recipes.neptune.script import shorten_text
-from mustsee.text import TermVectors, first_words, length, overlap, stem, terms, words
+from mustsee.text import TermVectors, first_words, length, name_some, overlap, stem, terms, words
 
 ENGLISH = "The boat turns. Then it comes into the harbour."
 CHINESE = "船转过来了。然后它慢慢驶进了港口。"
@@ -65,3 +65,8 @@ def test_stems_and_terms() -> None:
     assert stem("berries") == stem("berry")
     assert terms("The three eggs are in the bowl") == ["3", "egg", "bowl"]
     assert overlap("three eggs", "break the eggs") == 0.5
+
+
+def test_names_are_cut() -> None:
+    assert name_some(["a", "b", "c"]) == "a, b, c"
+    assert name_some(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"

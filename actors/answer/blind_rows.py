@@ -27,8 +27,7 @@ from actors.part import RunContext, gather_all
 from actors.stages.ask_options import prompts_in
 from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.clean.columns import TrainingRow
-from mustsee.clean.grade import grade_by_rules
-from mustsee.clean.rule import FAILED, RIGHT, WRONG
+from mustsee.clean.rule import FAILED, RIGHT, WRONG, grade_by_rules
 from mustsee.clean.table_parts import TablePart
 from mustsee.clean.work import CleanWork, as_question
 from mustsee.errors import MustseeError, Transient

@@ -33,10 +33,8 @@ from mustsee.papers import Paper, papers
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.records import Caption, Line, Question, Verdict, Video
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.lines import excerpt
-from mustsee.verify.conditions.options import order, rotated_options
-from mustsee.verify.conditions.seen import Condition, lines_within
-from mustsee.verify.conditions.watch import WATCHED
+from mustsee.verify.conditions.seen import Condition, excerpt, lines_within, order, rotated_options
+from mustsee.verify.conditions.video_frames import WATCHED
 
 SAMPLING = Sampling(max_tokens=512)
 DECLINED = "refusal"  # `finish` of a reply in which the model or its moderation declines

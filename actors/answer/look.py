@@ -19,7 +19,7 @@ from mustsee.evaluate import rag
 from mustsee.evaluate.rag import Rag, RetrievedClip
 from mustsee.records import Question, Span, Video
 from mustsee.verify.conditions.seen import SPANS, Condition, FramePlan, plan, video_span
-from mustsee.verify.conditions.watch import VideoPreparer, plan_for_model
+from mustsee.verify.conditions.video_frames import VideoPreparer, plan_for_model
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from actors.part import LlmConfig, RunContext
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.files.store import keyed_by
 from mustsee.prompts import ENGLISH, Prompts
-from mustsee.verify.conditions.watch import VideoPreparer
+from mustsee.verify.conditions.video_frames import VideoPreparer
 
 SAMPLING = Sampling()
 

@@ -13,7 +13,7 @@ from mustsee.errors import UserError
 from mustsee.files.store import Store, hardware, identity, keyed_by
 from mustsee.records import Video
 from mustsee.verify import traces
-from mustsee.verify.conditions.watch import VideoPreparer
+from mustsee.verify.conditions.video_frames import VideoPreparer
 from mustsee.verify.traces import Traces
 from mustsee.verify.vetting import VettingContext
 

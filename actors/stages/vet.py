@@ -15,7 +15,7 @@ from mustsee.files.store import Store, hardware, identity, keyed_by
 from mustsee.judge.judge import JudgeConfig
 from mustsee.questions.fact_funnel import sum_requests
 from mustsee.records import Video
-from mustsee.verify.conditions.watch import VideoPreparer
+from mustsee.verify.conditions.video_frames import VideoPreparer
 from mustsee.verify.guess.counts import GuessRule
 from mustsee.verify.guess.filters import BlindGuess, Glimpse, SetGuess
 from mustsee.verify.repair import RepairRule

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mustsee.audit import guessers
-from mustsee.audit.battery import SHORTCUTS, ConditionResult, ConditionRun, Replies, adjust, battery
+from mustsee.audit.battery import (
+    SHORTCUTS,
+    ConditionResult,
+    ConditionRun,
+    Replies,
+    UnmeasuredCondition,
+    adjust,
+    battery,
+    find_unmeasured,
+    find_untested,
+)
 from mustsee.audit.doubts import (
     MIN_DOUBT,
     WATCHED,
@@ -19,7 +29,6 @@ from mustsee.audit.doubts import (
     find_suspects,
 )
 from mustsee.audit.figures import AnswererFigures, Ratio, figures, groups, length_of, ratio
-from mustsee.audit.measured import UnmeasuredCondition, find_unmeasured, find_untested
 from mustsee.audit.repeats import RepeatedPair, SharedVideo
 from mustsee.evaluate.score import clusters_of
 from mustsee.questions import balance
@@ -135,28 +144,11 @@ class Audit:
     def plain(self) -> dict[str, Any]:
         """Return the audit as JSON, without its questions, which have a table of their own."""
         plain = {k: v for k, v in asdict(self).items() if k != "items"}
-        for result, plain_result in _paired(self, plain):
-            plain_result["alarm"] = result.alarm
-        named = {"alarms": [f"{t.answerer} {t.name}".strip() for t in self.alarms]}
-        counts = {
-            "all": self.all,
-            "clean": self.clean,
-            "kept": self.kept_count,
-            "lucky": self.lucky,
-        }
         return {
-            **plain, **named, **counts, "fails": self.fails, "keys_tested": self.keys_tested,
+            **plain, "alarms": [f"{t.answerer} {t.name}".strip() for t in self.alarms],
+            "all": self.all, "clean": self.clean, "kept": self.kept_count, "lucky": self.lucky,
+            "fails": self.fails, "keys_tested": self.keys_tested,
         }  # fmt: skip
-
-
-def _paired(
-    audit: Audit, plain: Mapping[str, Any]
-) -> Iterator[tuple[ConditionResult, dict[str, Any]]]:
-    """Yield every result, with its JSON in `plain`."""
-    yield from zip(audit.battery, plain["battery"], strict=True)
-    for key, members in (("types", audit.types), ("lengths", audit.lengths)):
-        for group, plain_group in zip(members, plain[key], strict=True):
-            yield from zip(group.battery, plain_group["battery"], strict=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,10 @@
 
 A condition is run with two rotations of the options. An answer counts as known if every rotation
 names the same option (`steady`): a model that merely favours a position names different ones.
+
+A condition is measured if a reply under it names an option. A model that says nothing (its limit of
+tokens went into thinking, every call was refused) looks like one that cannot guess, so nothing that
+only it was asked may count as free of shortcuts.
 """
 
 from __future__ import annotations
@@ -16,11 +20,12 @@ from mustsee.questions.chance import chance_of
 from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.options import order
+from mustsee.verify.conditions.seen import order
 
 SHORTCUTS = ("blind", "transcript", "one_frame", "shuffled")
 # conditions in which a dataset that needs its videos is at chance
 CHANCE_CONDITIONS = (*SHORTCUTS, "without_evidence")
+MAX_UNPARSED = 0.1  # share of replies that name no option, above which a condition's line says so
 OPEN = "_open"  # ends the name of a condition without the options, which has no chance to be right
 
 
@@ -57,7 +62,8 @@ class ConditionResult:
     """The result of one guesser or condition.
 
     `right`: share of right answers. `chance`: the same of guessing. `over`: the difference, with
-    its test. `known`: `right` corrected for guessing, (right - chance) / (1 - chance).
+    its test. `known`: `right` corrected for guessing, (right - chance) / (1 - chance). `alarm`:
+    whether it is above chance, and should not be (`adjust` says so).
     """
 
     name: str
@@ -70,12 +76,7 @@ class ConditionResult:
     failed: int = 0
     unparsed: float = 0.0
     place: Place | None = None
-
-    @property
-    def alarm(self) -> bool:
-        """Whether it is above chance, and should not be."""
-        unwanted = self.kind == "guesser" or self.name in CHANCE_CONDITIONS
-        return unwanted and self.over.is_above()
+    alarm: bool = False
 
 
 class Replies:
@@ -133,9 +134,15 @@ def battery(
 
 
 def adjust(results: Sequence[ConditionResult]) -> list[ConditionResult]:
-    """Return the results with p-values adjusted by Holm over those that chance can get right."""
+    """Return the results with p-values adjusted by Holm over those that chance can get right, and
+    with their alarms.
+    """
     adjusted = stats.adjust({n: r.over for n, r in enumerate(results) if r.chance})
-    return [replace(r, over=adjusted.get(n, r.over)) for n, r in enumerate(results)]
+    results = [replace(r, over=adjusted.get(n, r.over)) for n, r in enumerate(results)]
+    unwanted = [r.kind == "guesser" or r.name in CHANCE_CONDITIONS for r in results]
+    return [
+        replace(r, alarm=u and r.over.is_above()) for r, u in zip(results, unwanted, strict=True)
+    ]
 
 
 def _graded(answer: Answer) -> Answer:
@@ -272,3 +279,104 @@ def place(
         over=over[best],
         turned=sum(changed) / len(changed) if changed else 0.0,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnmeasuredCondition:
+    """A condition under which no reply of an answerer names an option.
+
+    `replies`: number of calls; of these `failed` have no reply, `cut` were cut off by the limit of
+    tokens, and `empty` are blank. `reason`: of the first failed call.
+    """
+
+    answerer: str
+    condition: str
+    replies: int
+    failed: int = 0
+    cut: int = 0
+    empty: int = 0
+    reason: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What was not measured, and what to do."""
+        name = self.condition.replace("_", " ")
+        start = f"{name} was not measured for {self.answerer}: "
+        if self.failed == self.replies:
+            return f"{start}all {self.replies} calls failed ({self.reason})"
+        counts = (
+            (self.cut, "cut off at the limit of tokens"),
+            (self.empty, "empty"),
+            (self.failed, f"failed: {self.reason}"),
+        )
+        said = ", ".join(f"{n} {what}" for n, what in counts if n)
+        advice = "; a model that thinks needs llm.thought_tokens=, such as 16000" * bool(self.cut)
+        none = f"none of {self.replies} replies names an option"
+        return f"{start}{none}{f' ({said})' if said else ''}{advice}"
+
+
+def find_unmeasured(
+    questions: Sequence[Question], replies: Replies, runs: Sequence[ConditionRun]
+) -> list[UnmeasuredCondition]:
+    """Return the runs that were asked, and of which no reply names an option. A condition that
+    withholds the options is none of them.
+    """
+    found: list[UnmeasuredCondition] = []
+    for run in runs:
+        given = [a for q in questions for a in replies.all_replies(q, run)]
+        if not given or run.condition.endswith(OPEN) or any(a.letter for a in given):
+            continue
+        failed = [a.failed for a in given if a.failed is not None]
+        answered = [a for a in given if a.failed is None]
+        found.append(
+            UnmeasuredCondition(
+                answerer=run.answerer,
+                condition=run.condition,
+                replies=len(given),
+                failed=len(failed),
+                cut=sum(a.cut for a in answered),
+                empty=sum(not a.cut and not a.reply.strip() for a in answered),
+                reason=failed[0] if failed else "",
+            )
+        )
+    return found
+
+
+def find_untested(
+    questions: Sequence[Question], replies: Replies, runs: Sequence[ConditionRun]
+) -> set[str]:
+    """Return the ids of the questions that were asked under a shortcut condition to which nobody
+    replied: under which no reply to any question names an option, or where all replies to this one
+    are blank, cut off or missing.
+    """
+    untested: set[str] = set()
+    for condition in SHORTCUTS:
+        asked = [run for run in runs if run.condition == condition]
+        given = {q.question_id: [a for run in asked for a in replies.all_replies(q, run)]
+                 for q in questions}  # fmt: skip
+        nobody = not any(a.letter for each in given.values() for a in each)
+        untested |= {name for name, each in given.items()
+                     if each and (nobody or all(map(_says_nothing, each)))}  # fmt: skip
+    return untested
+
+
+def _says_nothing(answer: Answer) -> bool:
+    silent = answer.cut or not answer.reply.strip()
+    return answer.letter is None and (answer.failed is not None or silent)
+
+
+def doubtful_sentences(results: Sequence[ConditionResult]) -> list[str]:
+    """Return a sentence for each measured condition with many replies that name no option, or with
+    failed calls.
+    """
+    sentences: list[str] = []
+    for one in results:
+        said = []
+        if one.unparsed > MAX_UNPARSED:
+            said.append(f"{one.unparsed:.0%} of the replies name no option")
+        if one.failed:
+            said.append(f"every call of {one.failed} questions failed")
+        if said:
+            name = one.name.replace("_", " ")
+            sentences.append(f"{name} of {one.answerer}: {', '.join(said)}")
+    return sentences

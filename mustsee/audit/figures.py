@@ -164,14 +164,28 @@ def paired_difference(
     """Return the difference in accuracy of two runs on the questions that both answered; None
     without any.
     """
-    if more is None or less is None:
-        return None
-    rows = [(q, replies.right(q, more), replies.right(q, less)) for q in questions]
-    both = [(q, a, b) for q, a, b in rows if a is not None and b is not None]
-    if not both:
-        return None
-    places = [clusters.get(q.video_id, q.video_id) for q, _, _ in both]
-    return stats.paired_difference([a for _, a, _ in both], [b for _, _, b in both], places)
+    one, other, places = _scores_of_both(questions, replies, more, less, clusters)
+    return stats.paired_difference(one, other, places) if places else None
+
+
+def _scores_of_both(
+    questions: Sequence[Question],
+    replies: Replies,
+    one: ConditionRun | None,
+    other: ConditionRun | None,
+    clusters: Mapping[str, str],
+) -> tuple[list[float], list[float], list[str]]:
+    """Return the scores of two runs on the questions that both answered, and the clusters of these;
+    none where one was not run.
+    """
+    ones, others, places = list[float](), list[float](), list[str]()
+    for question in questions if one is not None and other is not None else ():
+        a, b = (replies.right(question, run) for run in (one, other) if run is not None)
+        if a is not None and b is not None:
+            ones.append(a)
+            others.append(b)
+            places.append(clusters.get(question.video_id, question.video_id))
+    return ones, others, places
 
 
 def recovery(
@@ -186,24 +200,15 @@ def recovery(
     """Return the clue recovery rate: accuracy on the whole video over accuracy on the evidence, at
     most 1; None if it is undefined.
     """
-    if whole is None or clue is None:
+    on_whole, on_clue, places = _scores_of_both(questions, replies, whole, clue, clusters)
+    if not any(on_clue):
         return None
-    rows = [(q, replies.right(q, whole), replies.right(q, clue)) for q in questions]
-    both = [(q, a, b) for q, a, b in rows if a is not None and b is not None]
-    if not both or not any(b for _, _, b in both):
-        return None
-    import numpy as np
-
-    on_whole, on_clue = (
-        np.array(x, dtype=np.float64) for x in zip(*[r[1:] for r in both], strict=True)
-    )
 
     def rate(weights: Floats) -> float:
-        clue = float((weights * on_clue).sum())
-        return min(float((weights * on_whole).sum()), clue) / clue if clue else float("nan")
+        clue = float(weights @ on_clue)
+        return min(float(weights @ on_whole), clue) / clue if clue else float("nan")
 
-    places = [clusters.get(q.video_id, q.video_id) for q, _, _ in both]
-    return stats.bootstrap(rate, len(both), places, seed=seed, within=(0.0, 1.0))
+    return stats.bootstrap(rate, len(places), places, seed=seed, within=(0.0, 1.0))
 
 
 def fewest(

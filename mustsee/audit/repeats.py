@@ -9,6 +9,7 @@ left, two, not) must always be the same, because an encoder hardly distinguishes
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,11 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.audit.guessers import plain
-from mustsee.errors import NotInstalled
+from mustsee.errors import BadRow, NotInstalled, Transient
 from mustsee.layouts.reading import answer_of
+from mustsee.media.frames import Thumbnails
+from mustsee.media.samples import describe
+from mustsee.media.video import facts, frames_at
 from mustsee.nn.vectors import unit
-from mustsee.records import OPEN, Question, Video
+from mustsee.records import OPEN, Question, Span, Video
 from mustsee.text import NUMBERS, terms, words
+from mustsee.verify.conditions.seen import spread
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 How = Literal["exact", "near", "embedding"]
@@ -231,6 +236,37 @@ def _share_half(own: frozenset[str], others: frozenset[str]) -> bool:
     return 2 * len(own & others) >= len(own | others)
 
 
+def near_duplicates(
+    questions: Sequence[Question], embed: Embed, *, alike: float, seed: int
+) -> dict[str, str]:
+    """Return id -> id of the question that it repeats, within a clip and across clips (EgoSchema,
+    11.1, edge case 2). Dropped questions are ignored.
+
+    Two questions are near duplicates if the cosine of their vectors is at least `alike`, and so is
+    that of their answers. Of those that are linked one is kept: the first in a seeded order, so
+    that no clip is favoured.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    kept = sorted(
+        (q for q in questions if q.drop is None),
+        key=lambda q: random.Random(f"{seed}/{q.question_id}").random(),
+    )
+    if len(kept) < 2:
+        return {}
+    vectors, numbers = _vectors(kept, embed), range(len(kept))
+    rows = _similar_rows(vectors, numbers, vectors, numbers, alike)
+    links = np.array([(row, other) for row, others, _ in rows for other in others]).reshape(-1, 2)
+    size = (len(kept), len(kept))
+    _, groups = connected_components(coo_array((np.ones(len(links)), links.T), size))
+    first: dict[int, str] = {}
+    leaders = [first.setdefault(int(g), q.question_id) for g, q in zip(groups, kept, strict=True)]
+    return {
+        q.question_id: own for q, own in zip(kept, leaders, strict=True) if own != q.question_id
+    }
+
+
 def overlap(
     questions: Sequence[Question],
     others: Sequence[Question],
@@ -326,21 +362,28 @@ def shared_videos(
     for video in videos:
         own = next((i for i in (video.video_id, video.source) if i in ids), None)
         mine = looks.get(video.uri) if looks else None
-        if own is not None:
-            shared.append(SharedVideo(video=video.video_id, other=own, how="id", dataset=dataset))
-        elif video.digest in digests:
-            other = digests[video.digest]
-            shared.append(
-                SharedVideo(video=video.video_id, other=other, how="digest", dataset=dataset)
+        how: Literal["id", "digest", "looks"] = "id"
+        if own is None and video.digest in digests:
+            own, how = digests[video.digest], "digest"
+        elif own is None and mine is not None:
+            near = (
+                n for n, v in described if np.sqrt(np.mean((mine - v) ** 2)) < MAX_SAME_DISTANCE
             )
-        elif mine is not None:
-            near = [
-                name
-                for name, other in described
-                if float(np.sqrt(np.mean((mine - other) ** 2))) < MAX_SAME_DISTANCE
-            ]
-            shared += [
-                SharedVideo(video=video.video_id, other=n, how="looks", dataset=dataset)
-                for n in near[:1]
-            ]
+            own, how = next(near, None), "looks"
+        if own is not None:
+            shared.append(SharedVideo(video=video.video_id, other=own, how=how, dataset=dataset))
     return shared
+
+
+def fingerprint(uri: str) -> NDArray[np.float32] | None:
+    """Return the descriptors of `COMPARED_FRAMES` evenly spread frames as one vector; None for a
+    video that cannot be read.
+    """
+    thumbnail = Thumbnails()
+    try:
+        seconds = facts(uri).duration
+        times = spread((Span(0.0, seconds),), COMPARED_FRAMES)
+        descriptors = [describe(thumbnail(f.decoded), f.turn) for f in frames_at(uri, times)]
+    except (BadRow, Transient):
+        return None
+    return np.asarray(descriptors, dtype=np.float32).reshape(-1)

@@ -1,25 +1,32 @@
-"""Shows and writes an audit: `audit.json`, `audit.parquet`, tables in the terminal."""
+"""Shows and writes an audit: `audit.json`, `audit.parquet`, tables in the terminal, and `clean/`, a
+dataset without the questions that failed, in the dataset's own layout.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mustsee.audit.audit import FAILS, Audit, AuditedQuestion, list_worst
-from mustsee.audit.battery import ConditionResult
+from mustsee.audit.audit import FAILS, Audit, list_worst
+from mustsee.audit.battery import ConditionResult, doubtful_sentences
 from mustsee.audit.guessers import SHORT
-from mustsee.audit.measured import doubtful_sentences
 from mustsee.calls.llm import UNTESTED, untested_note
-from mustsee.evaluate.score_show import percent
-from mustsee.files.parquet import write_parquet
-from mustsee.layouts import FileFault
+from mustsee.evaluate.score_show import new_table, percent
+from mustsee.files.folders import write_json
+from mustsee.files.parquet import read_parquet, write_parquet
+from mustsee.layouts import FileFault, QuestionFile, ours, table, tempcompass
+from mustsee.layouts.card import Card, CardCounts, card_text
+from mustsee.layouts.columns import TableColumns
+from mustsee.papers import papers
+from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+NOTE = "Questions that failed an audit were left out (`python -m ray_jobs.audit`)."
 MAX_WORST = 12  # questions on the page
 MAX_FINDINGS = 20  # findings shown in the terminal
 # Audited questions below which shortcuts and luck look alike: 30 coins show 31 to 69 % heads.
@@ -30,15 +37,14 @@ def write(folder: Path, audited: Audit, about: Mapping[str, Any], seed: int = 0)
     """Write `audit.json` and `audit.parquet` (one row per question) into `folder`."""
     import pyarrow as pa
 
-    worst_rows = [item_row(i) for i in list_worst(audited, MAX_WORST, seed)]
+    worst_rows = list(map(asdict, list_worst(audited, MAX_WORST, seed)))
     sentences = {
         "counted": count_sentence(audited),
-        "rules": rules(audited),
+        "rules": describe_rules(audited),
         "unmeasured": unmeasured_sentences(audited),
     }
     record = {**about, **audited.plain(), "said": sentences, "worst": worst_rows}
-    text = json.dumps(record, indent=2, ensure_ascii=False)
-    (folder / "audit.json").write_text(text + "\n", encoding="utf-8")
+    write_json(folder / "audit.json", record)
     names = pa.list_(pa.string())
     schema = pa.schema(
         {
@@ -46,19 +52,11 @@ def write(folder: Path, audited: Audit, about: Mapping[str, Any], seed: int = 0)
             "guessers": names, "fails": names,
         }.items()
     )  # fmt: skip
-    rows = [item_row(item) for item in audited.items]
-    table = pa.Table.from_pylist(rows, schema=schema)
+    table = pa.Table.from_pylist(list(map(asdict, audited.items)), schema=schema)
     write_parquet(table, folder / "audit.parquet")
 
 
-def item_row(item: AuditedQuestion) -> dict[str, Any]:
-    return {
-        "question_id": item.question_id, "score": item.score, "shortcuts": list(item.shortcuts),
-        "guessers": list(item.guessers), "fails": list(item.fails),
-    }  # fmt: skip
-
-
-def points(difference: Difference | None) -> str:
+def points_text(difference: Difference | None) -> str:
     """Return a difference in percentage points: "+12.1 (8.0 to 16.2)"; "-" for None."""
     if difference is None:
         return "-"
@@ -67,15 +65,12 @@ def points(difference: Difference | None) -> str:
     return f"{100 * difference.value:+.1f}{interval}"
 
 
-def battery(results: Sequence[ConditionResult], title: str = "guesses, % right") -> Table:
+def battery_table(results: Sequence[ConditionResult], title: str = "guesses, % right") -> Table:
     """Return the table of guessers and conditions. Those above chance that should not be are marked
     "shortcut".
     """
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=None)
-    for name in ("", "n", "right (95 %)", "chance", "known, %", "p (Holm)", ""):
-        table.add_column(name, justify="left" if not name else "right")
+    heads = ("", "n", "right (95 %)", "chance", "known, %", "p (Holm)", "")
+    table = new_table(title, heads)
     kinds = dict.fromkeys((t.kind, t.answerer) for t in results)
     for kind, answerer in kinds:
         if answerer:
@@ -90,15 +85,12 @@ def battery(results: Sequence[ConditionResult], title: str = "guesses, % right")
     return table
 
 
-def findings(faults: Sequence[FileFault]) -> Table:
+def findings_table(faults: Sequence[FileFault]) -> Table:
     """Return the table of findings in the file. Questions with a broken one are not in `clean/`."""
-    from rich.table import Table
     from rich.text import Text
 
-    title = f"findings in the file: {len(faults)}"
-    table = Table(title=title, title_justify="left", box=None)
-    for name in ("where", "what", "value", "question"):
-        table.add_column(name, overflow="fold")
+    heads = ("where", "what", "value", "question")
+    table = new_table(f"findings in the file: {len(faults)}", heads, heads, overflow="fold")
     several_files = len({f.file for f in faults}) > 1
     for each in faults[:MAX_FINDINGS]:
         where = f"{each.file}, {each.place}" if several_files else each.place
@@ -116,15 +108,11 @@ def count_sentence(audited: Audit) -> str:
     text = f"{audited.questions} of {audited.all} questions audited, on {videos}"
     text += f" (not: {others})" if others else ""
     if audited.questions < MIN_AUDITED:
-        text += f". {too_few_message(audited.questions)}"
+        text += f". {audited.questions} questions: too few to distinguish a shortcut from luck."
     return text
 
 
-def too_few_message(questions: int) -> str:
-    return f"{questions} questions: too few to distinguish a shortcut from luck."
-
-
-def rules(audited: Audit) -> str:
+def describe_rules(audited: Audit) -> str:
     """Return a note on answerers that are rules; empty if all are language models."""
     answerers: dict[str, list[str]] = {}
     for run in audited.asked:
@@ -141,12 +129,8 @@ def unmeasured_sentences(audited: Audit) -> list[str]:
 
 def drop_reasons_table(audited: Audit) -> Table:
     """Return the table of reasons why questions are not in `clean/`."""
-    from rich.table import Table
-
     title = f"clean/: {audited.kept_count} of {audited.all} questions"
-    table = Table(title=title, title_justify="left", box=None)
-    for name in ("left out", "questions", "because"):
-        table.add_column(name, justify="right" if name == "questions" else "left")
+    table = new_table(title, ("left out", "questions", "because"), ("left out", "because"))
     for name, n in audited.fails.items():
         if n:
             table.add_row(name, str(n), FAILS[name])
@@ -155,12 +139,9 @@ def drop_reasons_table(audited: Audit) -> Table:
     return table
 
 
-def headline(audited: Audit) -> Table:
+def figures_table(audited: Audit) -> Table:
     """Return the table of figures, one column for each answerer."""
-    from rich.table import Table
-
-    table = Table(title="figures", title_justify="left", box=None)
-    table.add_column("")
+    table = new_table("figures", ("",))
     for one in audited.figures:
         table.add_column(one.answerer, justify="right", overflow="fold", max_width=34)
     if not audited.figures:
@@ -171,13 +152,13 @@ def headline(audited: Audit) -> Table:
             table.add_row(name, *values)
 
     figures = audited.figures
-    row("shortcut ratio", [ratio(f.shortcuts.ratio) for f in figures])
+    row("shortcut ratio", [ratio_text(f.shortcuts.ratio) for f in figures])
     row("  before the correction, %", [f"{100 * f.shortcuts.raw:.1f}" for f in figures])
     for label, key in (
         ("blind gap, points", "blind_gap"), ("visual gain, points", "visual_gain"),
         ("temporal gain, points", "temporal_gain"), ("evidence needed, points", "needed"),
     ):  # fmt: skip
-        row(label, [points(getattr(f, key)) for f in figures])
+        row(label, [points_text(getattr(f, key)) for f in figures])
     row("clue recovery rate, %", [percent(f.recovery) for f in figures])
     row("fewest frames, median", [
         "-" if f.fewest is None or f.fewest.median is None else f"{f.fewest.median:g}"
@@ -198,7 +179,7 @@ def headline(audited: Audit) -> Table:
     return table
 
 
-def ratio(estimate: Estimate | None) -> str:
+def ratio_text(estimate: Estimate | None) -> str:
     """Return a ratio: "4.7 % (2.0 to 7.4)"; "none measured (-33.4 to 14.4)" for 0 or less."""
     if estimate is None:
         return "-"
@@ -206,3 +187,62 @@ def ratio(estimate: Estimate | None) -> str:
     if estimate.low is None or estimate.high is None:
         return value
     return f"{value} ({100 * estimate.low:.1f} to {100 * estimate.high:.1f})"
+
+
+def write_clean(
+    folder: Path,
+    reading: QuestionFile,
+    audited: Audit,
+    source: Path,
+    columns: TableColumns | None = None,
+) -> None:
+    """Write the questions that passed into `folder`, and those that could not be audited
+    (open-ended, or without a known answer) unless they are broken. Questions from a plain table
+    keep all its columns.
+    """
+    failed = {i.question_id: i.fails for i in audited.items if i.fails}
+    failed |= dict.fromkeys(audited.unusable, ("broken",))
+    questions = [
+        replace(q, drop=f"audit: {', '.join(failed[q.question_id])}")
+        if q.question_id in failed
+        else q
+        for q in reading.questions
+    ]
+    if reading.layout == "ours" and source.is_dir() and not ours.table_of(source).exists():
+        _write_dataset(questions, folder, source)
+    elif reading.layout == "table":
+        table.write(questions, folder, source=source, given=columns)
+    elif reading.layout == "tempcompass":
+        tempcompass.write(questions, folder, source=source)
+    elif reading.layout == "ours":
+        ours.write(questions, folder, reading.videos)
+    else:
+        paper = papers()[reading.layout]
+        if write := paper.load_clean():
+            write(questions, folder, reading.videos, source)
+        else:
+            paper.load_layout().write(questions, folder, reading.videos)
+
+
+def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) -> None:
+    """Write a Hugging Face folder with the same splits and a new card.
+
+    The task file of an lmms-eval folder names its data by a full path, so it is not copied:
+    `ray_jobs.export layout=lmms_eval` makes one.
+    """
+    import pyarrow as pa
+
+    kept = {q.question_id: q for q in questions if q.drop is None}
+    tally = CardCounts()
+    for question in questions:
+        tally.count_made(question)
+    for file in sorted(source.rglob("*.parquet")):
+        rows = read_parquet(file)
+        chosen = rows.filter(pa.array(n in kept for n in rows["question_id"].to_pylist()))
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+        write_parquet(chosen, folder / "data" / file.name)
+        tally.by_split[file.stem] = 0
+        for name in chosen["question_id"].to_pylist():
+            tally.keep(kept[name], file.stem)
+    text = card_text(Card(notes=NOTE), tally, [], files="data/{}.parquet")
+    (folder / "README.md").write_text(text, encoding="utf-8")

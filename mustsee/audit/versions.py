@@ -13,9 +13,9 @@ from mustsee.audit.audit import Audit
 from mustsee.audit.battery import ConditionRun, Replies
 from mustsee.audit.figures import shortcut_of_question
 from mustsee.audit.guessers import askable_questions, plain
-from mustsee.audit.show import points
+from mustsee.audit.show import points_text
 from mustsee.errors import UserError
-from mustsee.evaluate.score_show import percent
+from mustsee.evaluate.score_show import new_table, percent
 from mustsee.layouts import read
 from mustsee.layouts.reading import answer_of
 from mustsee.records import Question
@@ -139,15 +139,11 @@ def _shortcut_difference(
 
 def table(comparison: VersionComparison) -> Table:
     """Return the table of both audits' shares of known answers, corrected for guessing."""
-    from rich.table import Table
-
     title = f"against {comparison.folder}: {comparison.shared} questions in both"
-    rows = Table(title=title, title_justify="left", box=None)
     this, that = f"this ({comparison.mine})", f"that ({comparison.theirs})"
-    for name in ("% known", this, that, "shared", "p"):
-        rows.add_column(name, justify="left" if name == "% known" else "right")
+    rows = new_table(title, ("% known", this, that, "shared", "p"), ("% known",))
     for line in comparison.lines:
         gap = line.difference
-        cells = (points(gap), gap.p_text) if gap is not None else ("", "")
+        cells = (points_text(gap), gap.p_text) if gap is not None else ("", "")
         rows.add_row(line.name, percent(line.mine), percent(line.theirs), *cells)
     return rows

@@ -92,7 +92,7 @@ class VideoInput:
 
 
 class PreparesVideo(Protocol):
-    """Prepares videos for a model that watches them (`mustsee.verify.conditions.watch`)."""
+    """Prepares videos for a model that watches them (`mustsee.verify.conditions.video_frames`)."""
 
     @property
     def video(self) -> VideoInput: ...

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mustsee.clean.grade import GRADERS
-from mustsee.clean.rule import DECIDED, BlindRule, ReaderScores
+from mustsee.clean.rule import DECIDED, GRADERS, BlindRule, ReaderScores
 from mustsee.clean.work import CleanWork
 from mustsee.text import printable
 
 GROUPS = {"source": 0, "type": 1, "kind": 2, "length": 3}  # places in a tally's key
+KIND, VERDICT = GROUPS["kind"], 4  # further places in it
 MAX_LISTED = 40  # groups in the text; clean.json has all
 Z90 = 1.645
 GAP_LIMIT = 0.2  # difference of forecast and bill from which the report warns
@@ -86,12 +86,12 @@ def make_record(
             known_by.update(names)
     by_verdict, left = Counter[str](), Counter[str]()
     for key, count in totals.items():
-        is_left = key[4] not in DECIDED
-        by_verdict["left alone" if is_left else key[4]] += count
-        left[key[4]] += count if is_left else 0
+        is_left = key[VERDICT] not in DECIDED
+        by_verdict["left alone" if is_left else key[VERDICT]] += count
+        left[key[VERDICT]] += count if is_left else 0
     rows = sum(by_verdict.values())
     dropped = by_verdict["known"] if work.rule.then == "drop" else 0
-    kinds = {key[2] for key in totals if key[2]}
+    kinds = {key[KIND] for key in totals if key[KIND]}
     graders = {kind: text for kind, text in GRADERS.items() if kind in kinds and work.readers}
     if "open" in graders:
         graders["open"] = graders["open"].replace("the judge", f"the judge {judge}")
@@ -125,7 +125,7 @@ def _reader(name: str, scores: ReaderScores, known: int) -> dict[str, Any]:
 def _groups(totals: Mapping[tuple[str, ...], int], place: int) -> list[dict[str, Any]]:
     groups: dict[str, Counter[str]] = {}
     for key, count in totals.items():
-        what = key[4] if key[4] in DECIDED else "left alone"
+        what = key[VERDICT] if key[VERDICT] in DECIDED else "left alone"
         groups.setdefault(key[place], Counter())[what] += count
     return [
         {"name": name, "rows": sum(counts.values()), **{d: counts[d] for d in DECIDED}}

@@ -3,11 +3,19 @@
 A reader's reply is right by luck, too: of two options every other guess. So more right replies are
 needed where a guesser would pass too often, and a reader whose replies beat chance neither over the
 set nor over the type of a question is not believed (docs/decisions/0020-lucky-guesses-stay.md).
+
+A model's reply to a row without options is graded by rules, and by a judge where they end. The
+learned guess (`mustsee.questions.learned`) is a reader, too: rows with options are guessed among
+these, open questions among the answers that are most common on other videos in questions of the
+same type.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -16,15 +24,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee import stats
-from mustsee.clean.columns import TrainingRow
+from mustsee.clean.columns import TrainingRow, number_in
 from mustsee.errors import UserError
 from mustsee.questions.chance import chance_to_pass
+from mustsee.questions.learned import FOLDS, RATE, ChoiceText
+from mustsee.replies.overlap import normalize
+from mustsee.text import NUMBERS, words
 
 Then = Literal["drop", "weigh", "mark"]
 RIGHT, WRONG, FAILED = 1, 0, -1  # of one reply
 BUCKETS = 64  # groups of videos, which the test against chance takes as its independent units
 MAX_GROUPS = 500  # types that are tested; rows of further ones count with the whole set only
 DECIDED = ("known", "not known", "not decided", "left alone")
+GRADERS = {  # kind of answer -> how a reply to it is graded
+    "choice": "the letter that the reply names",
+    "yes/no": "yes or no, the only one of the two that the reply has",
+    "number": "the only number of the reply, equal as a number",
+    "text": "equal, or within the reply, in lower case without punctuation",
+    "open": "equal without case, articles and punctuation; else by the judge",
+}
+_FIGURE = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
+_YES, _NO = {"yes", "true"}, {"no", "false"}
+LEARNED = "learned"  # name of the learned guess among the readers
+COMMON_ANSWERS = 8  # answers of a type among which an open answer is guessed
+MIN_ANSWERS = 3  # times that an answer occurs on other videos, to be among them
+MAX_COUNTED = 200_000  # answers that are counted at once; rare ones are forgotten then
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,3 +205,114 @@ def decide(
 
 Tally = dict[tuple[str, str, str, str, str], int]
 """(source, type, kind, length, verdict or reason) -> rows."""
+
+
+def grade_by_rules(row: TrainingRow, reply: str) -> bool | None:
+    """Return whether a reply has a row's answer; None where only a judge can tell."""
+    if row.kind == "yes/no":
+        said = set(words(reply))
+        yes, no = bool(said & _YES), bool(said & _NO)
+        return yes != no and yes == (normalize(row.answer) in _YES)
+    if row.kind == "number":
+        return _numbers(reply) == {number_in(row.answer)}
+    if row.kind == "text":
+        return f" {_bare(row.answer)} " in f" {_bare(reply)} "
+    if normalize(row.answer) == normalize(reply):
+        return True
+    return None if reply.strip() else False
+
+
+def _bare(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def _numbers(reply: str) -> set[float | None]:
+    figures = {float(f.replace(",", "")) for f in _FIGURE.findall(reply)}
+    if figures:
+        return {*figures}
+    return {float(NUMBERS[w]) for w in words(reply) if w in NUMBERS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedGuesser:
+    """The learned guess among the readers of a training set."""
+
+    on: bool = True
+    """Let it guess; false: models are the only readers."""
+    sure: float = 3
+    """Times the odds of chance that it must give the right answer of a row to know it, beside a
+    probability of one half at least."""
+    rate: float = RATE
+    """Step size of its fit."""
+
+    def __post_init__(self) -> None:
+        if self.sure < 1:
+            raise UserError(f"learned.sure={self.sure!r}: expected at least 1 (chance)")
+        if self.rate <= 0:
+            raise UserError(f"learned.rate={self.rate!r}: more than 0")
+
+    def knows(self, probability: float, count: int) -> bool:
+        """Whether a probability of the right answer among `count` is that of one it knows."""
+        odds = probability / max(1e-9, 1 - probability)
+        return probability >= 0.5 and odds * (count - 1) >= self.sure
+
+
+def fold_of(video: str) -> int:
+    """Return the fold of a video: its rows are guessed by a model that has not seen it."""
+    return hashlib.sha256(f"fold {video}".encode()).digest()[0] % FOLDS
+
+
+class CommonAnswers:
+    """The answers without options, counted by type and fold in bounded memory."""
+
+    def __init__(self) -> None:
+        self._counts = Counter[tuple[str, str, int]]()
+
+    def add(self, row: TrainingRow) -> None:
+        self._counts[group_of(row), normalize(row.answer), fold_of(row.video)] += 1
+        if len(self._counts) > MAX_COUNTED:
+            self._counts = Counter({key: n for key, n in self._counts.items() if n > 1})
+
+    def by_group(self) -> dict[str, list[list[str]]]:
+        """Return the common answers of each group, by the fold of whose videos none is counted."""
+        totals = Counter[tuple[str, str]]()
+        for (group, answer, _), count in self._counts.items():
+            totals[group, answer] += count
+        listed: dict[str, list[list[str]]] = {}
+        for fold in range(FOLDS):
+            by_group: dict[str, list[tuple[int, str]]] = {}
+            for (group, answer), total in totals.items():
+                count = total - self._counts.get((group, answer, fold), 0)
+                if count >= MIN_ANSWERS:
+                    by_group.setdefault(group, []).append((-count, answer))
+            for group, answers in by_group.items():
+                best = [answer for _, answer in sorted(answers)[:COMMON_ANSWERS]]
+                listed.setdefault(group, [[] for _ in range(FOLDS)])[fold] = best
+        return listed
+
+
+def group_of(row: TrainingRow) -> str:
+    """Return the group whose common answers a row without options is guessed among."""
+    return f"{row.kind} {row.question_type}"
+
+
+def as_choice(row: TrainingRow, common: Mapping[str, Sequence[Sequence[str]]]) -> ChoiceText | None:
+    """Return a row as the learned guess reads it; None where there is nothing to choose from.
+    `common`: the common answers (`CommonAnswers.by_group`).
+    """
+    fold, choices, right = fold_of(row.video), row.options, row.answer_index
+    if row.kind is not None and not row.options:
+        of_folds = common.get(group_of(row))
+        choices, own = tuple(of_folds[fold]) if of_folds else (), normalize(row.answer)
+        right = choices.index(own) if own in choices else None
+    if len(choices) < 2:
+        return None
+    return ChoiceText(
+        question=row.question,
+        question_type=row.question_type,
+        source=row.source,
+        choices=choices,
+        right=-1 if right is None else right,
+        fold=fold,
+        open_answer=not row.options,
+    )

@@ -132,7 +132,7 @@ def _row_places(file: Path) -> Iterator[tuple[int, int]]:
     """Yield the first byte of each row, and the byte behind it."""
     with file.open("rb") as stream:
         if file.suffix == ".jsonl":
-            place = _skip_mark(stream)
+            place = _skip_byte_order_mark(stream)
             for line in stream:
                 if line.strip():
                     yield place, place + len(line)
@@ -145,7 +145,7 @@ def _row_places(file: Path) -> Iterator[tuple[int, int]]:
 
 def _record_places(stream: BinaryIO, file: Path) -> Iterator[tuple[int, int]]:
     """Yield the places of a .csv's records, the header apart. A record may have several lines."""
-    places, reached = dict[int, int](), _skip_mark(stream)
+    places, reached = dict[int, int](), _skip_byte_order_mark(stream)
 
     def lines() -> Iterator[str]:
         nonlocal reached
@@ -171,7 +171,7 @@ def _record_places(stream: BinaryIO, file: Path) -> Iterator[tuple[int, int]]:
 def _element_places(stream: BinaryIO, file: Path) -> Iterator[tuple[int, int]]:
     """Yield the places of the objects in a list of JSON, which is never read whole."""
     decode, scan = codecs.getincrementaldecoder("utf-8")(), json.JSONDecoder().raw_decode
-    place, buffer, at, ended = _skip_mark(stream), "", 0, False
+    place, buffer, at, ended = _skip_byte_order_mark(stream), "", 0, False
 
     def grow() -> bool:
         nonlocal buffer, at, place, ended
@@ -181,7 +181,7 @@ def _element_places(stream: BinaryIO, file: Path) -> Iterator[tuple[int, int]]:
         ended = not chunk
         return not ended
 
-    def next_mark() -> str:
+    def next_character() -> str:
         nonlocal at
         while True:
             while at < len(buffer) and buffer[at].isspace():
@@ -189,16 +189,18 @@ def _element_places(stream: BinaryIO, file: Path) -> Iterator[tuple[int, int]]:
             if at < len(buffer) or not grow():
                 return buffer[at : at + 1]
 
-    if next_mark() != "[":
+    if next_character() != "[":
         raise ValueError("expected a list of questions ([{...}, ...])")
     at += 1
     number = 0
-    while (mark := next_mark()) != "]":
-        if mark == "," and number:
+    while (character := next_character()) != "]":
+        if character == "," and number:
             at += 1
-            mark = next_mark()
-        if mark != "{":
-            raise ValueError(f"row {number + 1}: expected an object with a question, got {mark!r}")
+            character = next_character()
+        if character != "{":
+            raise ValueError(
+                f"row {number + 1}: expected an object with a question, got {character!r}"
+            )
         while True:
             try:
                 _, end = scan(buffer, at)
@@ -212,7 +214,7 @@ def _element_places(stream: BinaryIO, file: Path) -> Iterator[tuple[int, int]]:
         number += 1
 
 
-def _skip_mark(stream: BinaryIO) -> int:
+def _skip_byte_order_mark(stream: BinaryIO) -> int:
     """Skip a byte order mark, and return the bytes skipped."""
     if stream.read(3) == codecs.BOM_UTF8:
         return 3
@@ -273,7 +275,7 @@ def _header(stream: BinaryIO, file: str) -> str:
     """Return the header line of a .csv or .tsv."""
     if not file.endswith((".csv", ".tsv")):
         return ""
-    _skip_mark(stream)
+    _skip_byte_order_mark(stream)
     return "".join(header_lines(line.decode("utf-8") for line in stream))
 
 
@@ -339,8 +341,8 @@ def write_part(
         _write_table(read_table_part(part), chosen, columns, target)
         return
     if suffix in (".csv", ".tsv"):
-        end, mark = _line_end(part), _delimiter(part)
-        pieces = (_csv_text(rows[n], columns, n, mark) + end for n in chosen)
+        end, delimiter = _line_end(part), _delimiter(part)
+        pieces = (_csv_text(rows[n], columns, n, delimiter) + end for n in chosen)
     else:
         behind = "\n" if suffix == ".jsonl" else ",\n"
         pieces = (_json_text(rows[n], columns, n) + behind for n in chosen)
@@ -357,23 +359,25 @@ def _json_text(row: TableRow, columns: Mapping[str, Sequence[Any]], n: int) -> s
     return f"{row.text[:-1].rstrip()}, {json.dumps(added, ensure_ascii=False)[1:]}"
 
 
-def _csv_text(row: TableRow, columns: Mapping[str, Sequence[Any]], n: int, mark: str) -> str:
+def _csv_text(row: TableRow, columns: Mapping[str, Sequence[Any]], n: int, delimiter: str) -> str:
     own = {k: v for k, v in row.values.items() if k != BEYOND and k not in columns}
     added = [_cell(values[n]) for values in columns.values()]
     text = row.text if row.text and not row.fault and len(own) == len(row.values) else None
     if text is None:
-        text = _csv_line([_cell(v) for v in own.values()], mark)
+        text = _csv_line([_cell(v) for v in own.values()], delimiter)
     surplus = row.values.get(BEYOND, [])
-    return mark.join([text, *([_csv_line([*added, *surplus], mark)] if added or surplus else [])])
+    return delimiter.join(
+        [text, *([_csv_line([*added, *surplus], delimiter)] if added or surplus else [])]
+    )
 
 
 def _cell(value: Any) -> str:
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _csv_line(cells: Sequence[str], mark: str) -> str:
+def _csv_line(cells: Sequence[str], delimiter: str) -> str:
     line = io.StringIO()
-    csv.writer(line, delimiter=mark, lineterminator="").writerow(cells)
+    csv.writer(line, delimiter=delimiter, lineterminator="").writerow(cells)
     return line.getvalue()
 
 
@@ -436,10 +440,10 @@ def _join_texts(
 def _header_with(part: TablePart, columns: Sequence[str], suffix: str) -> bytes:
     with open(part.source, "rb") as stream:
         text = _header(stream, part.file)
-    names, mark = next(csv_records(_lines(text), suffix))[1], find_delimiter(text, suffix)
+    names, delimiter = next(csv_records(_lines(text), suffix))[1], find_delimiter(text, suffix)
     kept = [n for n in names if n not in columns]
-    line = text.rstrip("\r\n") if kept == names else _csv_line(kept, mark)
-    return (mark.join([line, *columns]) + _line_end(part)).encode()
+    line = text.rstrip("\r\n") if kept == names else _csv_line(kept, delimiter)
+    return (delimiter.join([line, *columns]) + _line_end(part)).encode()
 
 
 def _line_end(part: TablePart) -> str:

@@ -21,23 +21,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mustsee.clean import learned
 from mustsee.clean.columns import TrainingColumns, TrainingRow, read_question
-from mustsee.clean.learned import CommonAnswers, LearnedGuesser
 from mustsee.clean.rule import (
     FAILED,
+    LEARNED,
     RIGHT,
     BlindRule,
+    CommonAnswers,
+    LearnedGuesser,
     ReaderScores,
     RowVerdict,
     Tally,
+    as_choice,
     chance_of_row,
     decide,
 )
 from mustsee.clean.table_parts import TablePart, TableRow, read_part, write_part
+from mustsee.files import schemas
 from mustsee.files.folders import write_whole
 from mustsee.layouts.chat import messages, option_text
 from mustsee.questions.learned import Features, fit_folds, make_features
@@ -48,12 +50,6 @@ COMMON, BEATING = "common.json", "beating.json"
 ROWS, KEPT, DROPPED, CHAT = "rows", "kept", "dropped", "chat"
 # Classes of the lengths of videos.
 LENGTHS = ((60, "0 to 1 min"), (600, "1 to 10 min"), (3600, "10 to 60 min"))
-SCHEMA = pa.schema([
-    ("question_id", pa.string()), ("video", pa.string()), ("source", pa.string()),
-    ("question_type", pa.string()), ("seconds", pa.float64()), ("question", pa.string()),
-    ("options", pa.list_(pa.string())), ("answer_index", pa.int16()), ("answer", pa.string()),
-    ("kind", pa.string()), ("left", pa.string()),
-])  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +70,8 @@ class CleanWork:
 
     def rows(self, part: TablePart) -> list[TrainingRow]:
         """Return the rows of a part, as the pass "read" left them."""
-        table: list[dict[str, Any]] = pq.read_table(self.path("rows", part)).to_pylist()
-        for row in table:
-            row["options"] = tuple(row["options"])
-        return [TrainingRow(**row) for row in table]
+        table = pq.read_table(self.path("rows", part))
+        return [schemas.load(TrainingRow, row) for row in table.to_pylist()]
 
     def read(self, part: TablePart) -> None:
         """Read a part's rows as questions."""
@@ -89,10 +83,8 @@ class CleanWork:
             )
             for n, row in enumerate(read_part(part))
         ]  # fmt: skip
-        columns = {f.name: [getattr(row, f.name) for row in rows] for f in SCHEMA}
-        table = pa.table(columns, schema=SCHEMA)
         sink = io.BytesIO()
-        pq.write_table(table, sink)
+        pq.write_table(schemas.table(rows, TrainingRow), sink)
         write_whole(self.path("rows", part), sink.getvalue())
 
     def count_answers(self, parts: Sequence[TablePart]) -> None:
@@ -109,10 +101,13 @@ class CleanWork:
 
     def make_features(self, part: TablePart) -> None:
         """Write the features of a part's rows for the learned guess."""
-        features = make_features([learned.as_choice(r, self._common) for r in self.rows(part)])
+        features = make_features([as_choice(r, self._common) for r in self.rows(part)])
+        self._write_arrays("features", part, **dataclasses.asdict(features))
+
+    def _write_arrays(self, name: str, part: TablePart, **arrays: Any) -> None:
         sink = io.BytesIO()
-        np.savez(sink, **dataclasses.asdict(features))
-        write_whole(self.path("features", part, ".npz"), sink.getvalue())
+        np.savez(sink, **arrays)
+        write_whole(self.path(name, part, ".npz"), sink.getvalue())
 
     @cached_property
     def _common(self) -> Mapping[str, Sequence[Sequence[str]]]:
@@ -138,9 +133,7 @@ class CleanWork:
                 choices[row] = len(guess)
                 if right >= 0:
                     chance[row], hit[row] = guess[right], int(guess.argmax()) == right
-            sink = io.BytesIO()
-            np.savez(sink, chance=chance, hit=hit, choices=choices)
-            write_whole(self.path("learned", part, ".npz"), sink.getvalue())
+            self._write_arrays("learned", part, chance=chance, hit=hit, choices=choices)
 
     def guesses(self, part: TablePart) -> list[RowGuess | None]:
         """Return the learned guess at each row of a part; None where it has none."""
@@ -178,7 +171,7 @@ class CleanWork:
         """Add what the readers said of some rows; failed replies do not count."""
         for row, guess, given in zip(rows, guesses, replies, strict=True):
             if guess is not None:
-                scores[learned.NAME].add(row, guess.right, 1 / guess.choices)
+                scores[LEARNED].add(row, guess.right, 1 / guess.choices)
             for name, own in zip(self.readers, given, strict=not row.left):
                 answered = [r for r in own if r != FAILED]
                 right, chance = answered.count(RIGHT), chance_of_row(row) * len(answered)
@@ -188,7 +181,7 @@ class CleanWork:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all readers."""
-        return (*self.readers, *([learned.NAME] if self.learned.on else []))
+        return (*self.readers, *([LEARNED] if self.learned.on else []))
 
     @cached_property
     def _beating(self) -> dict[str, frozenset[str]]:
@@ -209,7 +202,7 @@ class CleanWork:
                 n: self.rule.knows(r, chance) for n, r in zip(self.readers, given, strict=True)
             }
             if guess is not None:
-                knows[learned.NAME] = self.learned.knows(guess.chance, guess.choices)
+                knows[LEARNED] = self.learned.knows(guess.chance, guess.choices)
         return decide(row, self.rule, knows, self._beating if beating is None else beating)
 
     def verdicts(self, part: TablePart) -> list[RowVerdict]:

@@ -17,12 +17,21 @@ from mustsee.evaluate.span_replies import split_evidence
 from mustsee.records import Question, RequestCount, Verdict
 from mustsee.replies.extract import extract
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.options import order, rotated_options
+from mustsee.verify.conditions.seen import order, rotated_options
 
 NOT_IN_FILE = "no reply in the file"  # why a question has no reply where a file has the replies
 FILTER = "answer"
 NONE_OPTION = "None of the others"  # stands in place of the right option, if that is asked for
 GRADE = "grade"
+SAME_KEYS = (
+    "rotation",
+    "letter",
+    "rule",
+    "choice",
+    "cut",
+    "none_option",
+    "sent",
+)  # names as in `Answer`
 
 
 def verdict_on_reply(
@@ -105,12 +114,12 @@ class Answer:
 
     question: Question
     model: str
-    rotation: int
     reply: str
-    letter: str | None
-    rule: str
     failed: str | None
     correct: bool | None
+    rotation: int = 0
+    letter: str | None = None
+    rule: str = ""
     choice: str | None = None
     cut: bool = False
     none_option: bool = False
@@ -140,18 +149,12 @@ def answers(question: Question) -> list[Answer]:
             Answer(
                 question=question,
                 model=verdict.model,
-                rotation=detail.get("rotation", 0),
                 reply=verdict.reply,
-                letter=detail.get("letter"),
-                rule=detail.get("rule", ""),
-                failed=detail.get("error"),
                 correct=verdict.correct,
-                choice=detail.get("choice"),
-                cut=detail.get("cut", False),
-                none_option=detail.get("none_option", False),
-                by_option="yes" in detail,
-                sent=detail.get("sent", {}),
                 prompt=verdict.prompt,
+                failed=detail.get("error"),
+                by_option="yes" in detail,
+                **{key: detail[key] for key in SAME_KEYS if key in detail},
             )
         )
     return replies

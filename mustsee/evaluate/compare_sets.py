@@ -6,7 +6,7 @@ Two questions are the same where the id and all that a model or a grader reads o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import PurePath
 from typing import Any
@@ -14,8 +14,7 @@ from typing import Any
 from mustsee.errors import UserError
 from mustsee.evaluate.compare import ComparedEvaluation
 from mustsee.records import Question
-
-MAX_NAMED = 3  # ids in a message
+from mustsee.text import name_some
 
 
 def contents(question: Question) -> dict[str, Any]:
@@ -83,7 +82,9 @@ def check_same_questions(evaluations: Sequence[ComparedEvaluation]) -> None:
 
 
 def find_changes(
-    mine: Mapping[str, Question], others: Mapping[str, Question], of: Any
+    mine: Mapping[str, Question],
+    others: Mapping[str, Question],
+    of: Callable[[Question], dict[str, Any]],
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield each question in both that differs, with the names of what differs. `of`: `contents` or
     `labels`.
@@ -135,10 +136,3 @@ def _describe(changed: Mapping[str, Sequence[str]]) -> str:
 
 def _count(one: ComparedEvaluation) -> str:
     return f"{len(one.questions)} of {one.dataset!r} ({name_some(list(one.questions))})"
-
-
-def name_some(names: Sequence[str], most: int = MAX_NAMED) -> str:
-    """Return the first names, and how many more there are: "a, b, c and 4 more"."""
-    more = len(names) - most
-    listed = ", ".join(names[:most])
-    return f"{listed} and {more} more" if more > 0 else listed

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -33,8 +32,10 @@ from mustsee.evaluate.compare import (
     Measure,
     RankedModel,
 )
+from mustsee.evaluate.score_show import new_table
+from mustsee.files.folders import write_json
 from mustsee.stats import Difference, Estimate
-from mustsee.text import printable
+from mustsee.text import name_some, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -192,13 +193,8 @@ def _many(count: int, thing: str) -> str:
 
 def terminal_table(table: ComparisonTable) -> Table:
     """Return the table for a terminal: ranks and all questions; the page has all columns."""
-    from rich.table import Table
-
-    rows = Table(
-        title=Text(f"{table.dataset}: {measure_text(table)}"), title_justify="left", box=None
-    )
-    for name in ("rank", "may be", "", "score (95 %)"):
-        rows.add_column(name, justify="left" if not name else "right", overflow="fold")
+    title = Text(f"{table.dataset}: {measure_text(table)}")
+    rows = new_table(title, ("rank", "may be", "", "score (95 %)"), overflow="fold")
     for row in people_last(table):
         rank, open_ranks = "", ""
         if row.model is not None:
@@ -238,8 +234,7 @@ def write(
     text = "\n".join(latex(table, title=title) for table in tables)
     (folder / LATEX).write_text(text, encoding="utf-8")
     record = {"title": title, "tables": [_plain(table) for table in tables], "unread": dict(unread)}
-    text = json.dumps(record, indent=2, ensure_ascii=False)
-    (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+    write_json(folder / RECORD, record)
 
 
 def _plain(table: ComparisonTable) -> dict[str, Any]:
@@ -340,6 +335,4 @@ def escape_latex(text: str) -> str:
 
 def name_ids(ids: Sequence[str], most: int) -> str:
     """Return the first ids, and how many more `missing.csv` lists."""
-    more = len(ids) - most
-    listed = ", ".join(ids[:most])
-    return f"{listed} and {more} more, in {MISSING}" if more > 0 else listed
+    return name_some(ids, most) + (f", in {MISSING}" if len(ids) > most else "")

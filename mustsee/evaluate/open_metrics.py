@@ -6,7 +6,13 @@ It raises ValueError where these answers have no score. Its name in the results 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import json
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, cast
@@ -15,13 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.errors import UserError
-from mustsee.evaluate import metrics
+from mustsee.replies import overlap
 from mustsee.replies.overlap import squad_f1
+from mustsee.text import words
 
 if TYPE_CHECKING:
     from mustsee.nn.bert import Encoder
 
 OpenMetric = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
+_ASCII = re.compile(r"[a-z0-9]+")
+_SIGMA = 6.0  # width of CIDEr-D's length penalty, bigrams
 
 
 def token_f1(answers: Sequence[str], references: Sequence[str]) -> list[float]:
@@ -31,12 +40,84 @@ def token_f1(answers: Sequence[str], references: Sequence[str]) -> list[float]:
 
 def rouge_l(answers: Sequence[str], references: Sequence[str]) -> list[float]:
     """ROUGE-L F1 with the words of Google's `rouge-score`, 0 to 1."""
-    return [metrics.rouge_l(a, r) for a, r in zip(answers, references, strict=True)]
+    return [
+        overlap.rouge_l(answer, reference, lambda text: _ASCII.findall(text.lower()))
+        for answer, reference in zip(answers, references, strict=True)
+    ]
 
 
 def cider_d(answers: Sequence[str], references: Sequence[str]) -> Sequence[float]:
     """CIDEr-D, 0 to 10, with word weights from all references. Raises ValueError for one answer."""
-    return metrics.cider_d(answers, [[r] for r in references]).each
+    return score_by_cider(answers, [[r] for r in references])
+
+
+def score_by_cider(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
+    """Return CIDEr-D of each item, 0 to 10. Its word weights come from the references of all items.
+    Words are runs of letters and digits.
+
+    Raises ValueError for one item, where every n-gram's weight is log(1) = 0, and so is the score.
+    """
+    if len(candidates) != len(references) or not all(references):
+        raise ValueError(f"{len(candidates)} candidates, {len(references)} lists of references")
+    if len(candidates) < 2:
+        raise ValueError("CIDEr-D needs a corpus: one item alone always scores 0")
+    candidate_grams = [_grams(c) for c in candidates]
+    reference_grams = [[_grams(r) for r in refs] for refs in references]
+    frequency: Counter[tuple[str, ...]] = Counter()  # n-gram -> items whose references have it
+    for refs in reference_grams:
+        frequency.update({gram for r in refs for gram in r})
+    log_items = math.log(len(candidates))
+    return [
+        10 * sum(_similarity(c, r, frequency, log_items) for r in refs) / len(refs)
+        for c, refs in zip(candidate_grams, reference_grams, strict=True)
+    ]
+
+
+def reference_hash(references: Sequence[Sequence[str]]) -> str:
+    """Return the hash of a corpus of references, 16 hexadecimal digits."""
+    corpus = json.dumps([list(r) for r in references], ensure_ascii=False)
+    return hashlib.sha256(corpus.encode()).hexdigest()[:16]
+
+
+def _grams(text: str) -> Counter[tuple[str, ...]]:
+    """The n-grams of 1 to 4 words."""
+    tokens = words(unicodedata.normalize("NFKC", text))
+    return Counter(
+        tuple(tokens[i : i + n]) for n in range(1, 5) for i in range(len(tokens) - n + 1)
+    )
+
+
+def _similarity(
+    candidate: Counter[tuple[str, ...]],
+    reference: Counter[tuple[str, ...]],
+    frequency: Counter[tuple[str, ...]],
+    log_items: float,
+) -> float:
+    """Mean over n = 1..4 of the clipped cosine, with the penalty for a different length. Lengths
+    are counted in bigrams, as in the reference scorer.
+    """
+
+    def weights(grams: Counter[tuple[str, ...]], n: int) -> dict[tuple[str, ...], float]:
+        return {
+            g: times * (log_items - math.log(max(1, frequency[g])))
+            for g, times in grams.items()
+            if len(g) == n
+        }
+
+    def norm(vector: Mapping[tuple[str, ...], float]) -> float:
+        return math.sqrt(sum(w * w for w in vector.values()))
+
+    length = sum(t for g, t in candidate.items() if len(g) == 2) - sum(
+        t for g, t in reference.items() if len(g) == 2
+    )
+    penalty, result = math.exp(-(length**2) / (2 * _SIGMA**2)), 0.0
+    for n in range(1, 5):
+        ours, theirs = weights(candidate, n), weights(reference, n)
+        scale = norm(ours) * norm(theirs)
+        if scale:
+            shared = sum(min(w, theirs[g]) * theirs[g] for g, w in ours.items() if g in theirs)
+            result += shared / scale * penalty
+    return result / 4
 
 
 def bert_score(answers: Sequence[str], references: Sequence[str]) -> list[float]:

@@ -1,6 +1,6 @@
 """Video RAG (MLVU, appendix H): show a model only the clips of a video nearest to the question.
 
-The video is split into equal clips; the `clips` nearest to the question (cosine, FAISS) are kept,
+The video is split into equal clips; the `clips` nearest to the question (by cosine) are kept,
 in order of time, with `per_clip` frames each. For 16-frame models the paper takes (clips, frames)
 of (2, 8), (4, 4), (8, 2). It helps where a detail must be found, and hurts where order or the whole
 video matters.
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mustsee.errors import UserError
 from mustsee.nn import weights
+from mustsee.nn.vectors import unit
 from mustsee.records import Caption, Line, Span
 
 Floats = NDArray[np.float32]
@@ -137,11 +138,6 @@ def times(span: Span, frames: int) -> tuple[float, ...]:
     return tuple(span.start + (i + 0.5) * span.seconds / frames for i in range(frames))
 
 
-def _unit(vectors: Floats) -> Floats:
-    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return (vectors / np.maximum(norms, 1e-12)).astype(np.float32)
-
-
 def retrieve(
     spans: tuple[Span, ...], frame_vectors: Floats, question: Floats, clips: int
 ) -> tuple[RetrievedClip, ...]:
@@ -150,18 +146,10 @@ def retrieve(
     `frame_vectors`: vectors of each clip's frames, (clips, frames, width), or one vector per clip,
     (clips, width). `question`: (width,), from the same model. Of equal clips the earlier is taken.
     """
-    import faiss
-
-    vectors = np.asarray(frame_vectors, dtype=np.float32)
-    if len(vectors) != len(spans):
-        raise ValueError(f"{len(vectors)} vectors for {len(spans)} clips")
-    if vectors.ndim == 3:
-        vectors = _unit(vectors).mean(axis=1)
-    vectors = _unit(vectors)
-    index = faiss.IndexFlatIP(vectors.shape[1])
-    index.add(vectors)  # pyright: ignore[reportCallIssue]
-    query = _unit(np.asarray(question, dtype=np.float32)[None])
-    scores, places = index.search(query, len(spans))  # pyright: ignore[reportCallIssue]
-    pairs = zip(scores[0].tolist(), places[0].tolist(), strict=True)
-    order = sorted(pairs, key=lambda p: (-round(p[0], 6), p[1]))[: max(1, clips)]
-    return tuple(RetrievedClip(spans[i], float(s)) for s, i in sorted(order, key=lambda p: p[1]))
+    if len(frame_vectors) != len(spans):
+        raise ValueError(f"{len(frame_vectors)} vectors for {len(spans)} clips")
+    if frame_vectors.ndim == 3:
+        frame_vectors = np.stack([unit(of_clip).mean(axis=0) for of_clip in frame_vectors])
+    cosines = unit(frame_vectors) @ unit(question[None])[0]
+    best = np.argsort(-cosines.round(6), kind="stable")[: max(1, clips)]
+    return tuple(RetrievedClip(spans[i], float(cosines[i])) for i in sorted(best.tolist()))

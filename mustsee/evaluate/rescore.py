@@ -17,7 +17,7 @@ from mustsee.evaluate.scorers import BENCHMARKS, SCORERS
 from mustsee.evaluate.scorers.reading import ReplyReading, ScoringRule
 from mustsee.records import Question
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.options import order
+from mustsee.verify.conditions.seen import order
 
 FAILED_CALL = "failed call"
 AVERAGE = "mean over types"

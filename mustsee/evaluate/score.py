@@ -15,12 +15,11 @@ from types import MappingProxyType
 from typing import Any
 
 from mustsee import stats
-from mustsee.evaluate import metrics
-from mustsee.evaluate.answers import NOT_IN_FILE, Answer, answers, grades_of, mean_of
-from mustsee.evaluate.open_metrics import DEFAULT_METRICS, OpenMetric
+from mustsee.evaluate.answers import NOT_IN_FILE, Answer, answers, grades_of, mean_of, order
+from mustsee.evaluate.open_metrics import DEFAULT_METRICS, OpenMetric, reference_hash
 from mustsee.evaluate.point_scores import PointScores, is_by_points, score_points
-from mustsee.evaluate.released import released_scores
-from mustsee.evaluate.rubric_scores import Rubric, rubric
+from mustsee.evaluate.rubric import SCALES, Rubric, rubric
+from mustsee.evaluate.scorers.official import MLVU_7, MLVU_9, RULES
 from mustsee.evaluate.siblings import GroupScores, Twins, groups_by_kind, score_groups, twins
 from mustsee.evaluate.span_scores import EvidenceScores, SpanScores, score_evidence, score_when
 from mustsee.questions.chance import chance_level
@@ -30,7 +29,7 @@ from mustsee.text import LETTERS
 
 UNTYPED = "(no type)"
 COUNTED = (None, OPEN, SET, PAIR)  # relations of questions that count one by one
-NAMED = {"M-Avg (7 tasks)": metrics.MLVU_7, "M-Avg (9 tasks)": metrics.MLVU_9}  # means of types
+NAMED = {"M-Avg (7 tasks)": MLVU_7, "M-Avg (9 tasks)": MLVU_9}  # means of types
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,12 +206,14 @@ def _results(
     with_reference = [q for q in open_ended if q.answer]
     return EvaluationResults(
         model=model,
-        weighted=_accuracy(good),
+        weighted=accuracy(good),
         chance=_chance(good),
         macro=macro,
         macro_chance=None if macro is None else fmean(c for _, c in _chances(types)),
-        named=_named({t: g.accuracy.value for t, g in types.items() if g.accuracy is not None}),
-        named_chance=_named(dict(_chances(types))),
+        named=average_tasks(
+            {t: g.accuracy.value for t, g in types.items() if g.accuracy is not None}
+        ),
+        named_chance=average_tasks(dict(_chances(types))),
         types=types,
         splits=_groups(rows, splits),
         asked=len(rows),
@@ -322,7 +323,7 @@ def _groups(
     for name, group in sorted(members.items()):
         good = [r for r in group if r.right is not None]
         by_name[name] = ScoreGroup(
-            accuracy=_accuracy(good),
+            accuracy=accuracy(good),
             chance=_chance(good),
             asked=len(group),
             failed=len(group) - len(good),
@@ -331,7 +332,8 @@ def _groups(
     return by_name
 
 
-def _accuracy(rows: Sequence[QuestionScore]) -> Estimate | None:
+def accuracy(rows: Sequence[QuestionScore]) -> Estimate | None:
+    """Return the mean of questions with replies; None without any."""
     if not rows:
         return None
     return stats.mean([r.right or 0.0 for r in rows], [r.cluster for r in rows])
@@ -345,9 +347,11 @@ def _chances(types: Mapping[str, ScoreGroup]) -> list[tuple[str, float]]:
     return [(name, group.chance) for name, group in types.items() if group.chance is not None]
 
 
-def _named(means: Mapping[str, float]) -> dict[str, float]:
-    """MLVU's M-Avg over 7 and over 9 tasks, each if all its tasks are there. `means`: by type."""
-    return {n: metrics.macro(means, t) for n, t in NAMED.items() if set(t) <= set(means)}
+def average_tasks(means: Mapping[str, float]) -> dict[str, float]:
+    """Return MLVU's M-Avg over 7 and over 9 tasks, each if all its tasks are there, from the means
+    of the types.
+    """
+    return {n: fmean(means[task] for task in t) for n, t in NAMED.items() if set(t) <= set(means)}
 
 
 def _open_ended_score(
@@ -360,7 +364,7 @@ def _open_ended_score(
     seed: int,
     draws: int,
 ) -> OpenEndedScore | None:
-    graded = [q for q in questions if q.question_type not in metrics.MLVU_WRITTEN or q.options]
+    graded = [q for q in questions if q.question_type not in SCALES or q.options]
     replies = [(q, a) for q in graded for a in mine[q.question_id] if _is_open(a)]
     if not replies:
         return None
@@ -383,7 +387,7 @@ def _open_ended_score(
             name: _mean_metric(metric, texts, references, clusters)
             for name, metric in open_metrics.items()
         },
-        references=metrics.reference_hash([[r] for r in references]),
+        references=reference_hash([[r] for r in references]),
         asked=len(graded),
         failed=len(graded) - len({q.question_id for q, _ in replies}),
         ungraded=len(replies) - len(judged),
@@ -427,3 +431,22 @@ def _corrected(
         return stats.rogan_gladen(verdicts, sample, clusters, draws=draws, seed=seed), ""
     except ValueError as error:
         return None, str(error)
+
+
+RELEASED_SCORERS = {"cinepile": "CinePile", "mlvu": "MLVU"}  # names of papers by recipe
+
+
+def released_scores(replies: Iterable[Answer]) -> dict[str, float]:
+    """Return scorer -> the share of the replies to its recipe's questions that it counts as right.
+
+    `replies`: to multiple-choice questions; questions without a public answer are left out.
+    """
+    points: dict[str, list[float]] = {}
+    for answer in replies:
+        question = answer.question
+        if question.answer_index is None or question.recipe not in RELEASED_SCORERS:
+            continue
+        place = order(len(question.options), answer.rotation).index(question.answer_index)
+        reading = RULES[question.recipe].read(answer.reply, answer.options, place)
+        points.setdefault(RELEASED_SCORERS[question.recipe], []).append(reading.points or 0.0)
+    return {name: sum(values) / len(values) for name, values in points.items()}

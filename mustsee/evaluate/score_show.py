@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from mustsee.evaluate.point_scores import PointScores
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.score import EvaluationResults
 from mustsee.evaluate.span_scores import EVIDENCE_IOU, SpanScores
+from mustsee.files.folders import write_json
 from mustsee.files.parquet import write_parquet
 from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
@@ -30,6 +30,20 @@ if TYPE_CHECKING:
 ALL, MACRO = "all questions", "mean of the types"
 HEAD = ("", "n", "chance")  # heads of the columns before those of the models
 MAX_NAME_CHARS = 44  # room for the models' names, together, beside the other columns of a terminal
+
+
+def new_table(
+    title: str | Text, heads: Sequence[str], left: Collection[str] = ("",), **options: Any
+) -> Table:
+    """Return an empty table for a terminal. The columns with the heads `left` hold texts, the
+    others numbers, at the right. `options`: of each column.
+    """
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=None)
+    for head in heads:
+        table.add_column(head, justify="left" if head in left else "right", **options)
+    return table
 
 
 def percent(estimate: Estimate | Difference | None) -> str:
@@ -236,11 +250,7 @@ def table(results: Sequence[EvaluationResults], heads: Mapping[str, str] | None 
 
     Rows are types, splits and averages; columns are models. `heads`: column heads (`labels`).
     """
-    from rich.table import Table
-
-    shown = Table(title="accuracy, % (95 % interval)", title_justify="left", box=None)
-    for name in HEAD:
-        shown.add_column(name, justify="right" if name else "left")
+    shown = new_table("accuracy, % (95 % interval)", HEAD)
     heads = heads or labels(results)
     for one in results:
         shown.add_column(Text(heads[one.model]), justify="right", overflow="fold")
@@ -342,18 +352,12 @@ def write(
     questions: Sequence[Question],
     *,
     about: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Write `results.json` and `replies.parquet` into `folder`; return the content of the former.
-    `about`: further keys of `results.json` (frames, findings).
+) -> None:
+    """Write `results.json` and `replies.parquet` into `folder`. `about`: further keys of the former
+    (frames, findings).
     """
-    record = {
-        **(about or {}),
-        "results": [r.plain() for r in results],
-    }
-    text = json.dumps(record, indent=2, ensure_ascii=False)
-    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+    write_json(folder / "results.json", {**(about or {}), "results": [r.plain() for r in results]})
     write_replies(questions, folder / "replies.parquet")
-    return json.loads(text)
 
 
 def draw(folder: Path, results: Sequence[EvaluationResults]) -> list[str]:

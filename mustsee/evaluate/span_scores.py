@@ -20,7 +20,7 @@ from mustsee.verify.conditions.seen import common, merge_spans
 
 THRESHOLDS = (0.3, 0.5, 0.7)
 EVIDENCE_IOU = 0.3  # an answer with at least this overlap counts as given with its evidence
-_ALWAYS = Span(0.0, 1e9)
+_ANY_TIME = Span(0.0, 1e9)  # longer than any video, so that no span is clipped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class EvidenceScores:
 
 def measure_iou(named: Sequence[Span], right: Sequence[Span]) -> float:
     """Return how well spans agree, 0 to 1; what overlaps within one of them counts once."""
-    one, other = merge_spans(named, _ALWAYS), merge_spans(right, _ALWAYS)
+    one, other = merge_spans(named, _ANY_TIME), merge_spans(right, _ANY_TIME)
     shared = sum(span.seconds for span in common(one, other))
     either = needed_seconds((*one, *other))
     return shared / either if either else 0.0
@@ -98,24 +98,17 @@ def score_evidence(
     }
     if not any(found for replies in given.values() for _, found in replies):
         return None
-    named = {
-        name: [None if found is None else found[1] for _, found in replies]
-        for name, replies in given.items()
-    }
+    named = {name: [found and found[1] for _, found in each] for name, each in given.items()}
     good = [q for q in asked if given[q.question_id]]
     videos = [cluster.get(q.video_id, q.video_id) for q in good]
-    right = [[r for r, _ in given[q.question_id]] for q in good]
-    near = [
-        [spans is not None and measure_iou(spans, q.evidence) >= EVIDENCE_IOU
-         for spans in named[q.question_id]]
-        for q in good
-    ]  # fmt: skip
-    both = [
-        mean_of([float(r and n) for r, n in zip(*pair, strict=True)])
-        for pair in zip(right, near, strict=True)
-    ]
+    right, both = list[float](), list[float]()
+    for q in good:
+        hits = [float(is_right) for is_right, _ in given[q.question_id]]
+        near = [measure_iou(s or (), q.evidence) >= EVIDENCE_IOU for s in named[q.question_id]]
+        right.append(mean_of(hits))
+        both.append(mean_of([hit * is_near for hit, is_near in zip(hits, near, strict=True)]))
     return EvidenceScores(
-        right=stats.mean([mean_of([float(r) for r in each]) for each in right], videos),
+        right=stats.mean(right, videos),
         with_evidence=stats.mean(both, videos),
         spans=_score_spans(asked, named, cluster),
     )
@@ -128,10 +121,7 @@ def _score_spans(
 ) -> SpanScores:
     good = [q for q in asked if named[q.question_id]]
     videos = [cluster.get(q.video_id, q.video_id) for q in good]
-    ious = [
-        [0.0 if spans is None else measure_iou(spans, q.evidence) for spans in named[q.question_id]]
-        for q in good
-    ]
+    ious = [[measure_iou(spans or (), q.evidence) for spans in named[q.question_id]] for q in good]
     replies = [spans for each in named.values() for spans in each]
     return SpanScores(
         recall={

@@ -1,7 +1,7 @@
 """Accuracy of models on the questions that pass each threshold of the guessers (Neptune, Fig. 11).
 
 A threshold is the number of a guesser's runs that must be wrong for a question to stay. The rater
-test leaves out what most raters answer by audio alone (`mustsee.raters.modalities`).
+test leaves out what most raters answer by audio alone (`mustsee.raters.votes`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mustsee import stats
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.drawing import new_figure
+from mustsee.evaluate.score import accuracy, score_question
 from mustsee.records import Question
 from mustsee.stats import Estimate
 
@@ -90,14 +90,10 @@ def _wrong_runs(question: Question) -> dict[str, list[bool]]:
 def _accuracy(
     questions: Sequence[Question], model: str, cluster: Mapping[str, str]
 ) -> Estimate | None:
-    right: list[float] = []
-    clusters: list[str] = []
-    for question in questions:
-        given = [a for a in answers(question) if a.model == model and a.failed is None]
-        if given:
-            right.append(sum(a.correct is True for a in given) / len(given))
-            clusters.append(cluster.get(question.video_id, question.video_id))
-    return stats.mean(right, clusters) if right else None
+    rows = [
+        score_question(q, [a for a in answers(q) if a.model == model], cluster) for q in questions
+    ]
+    return accuracy([row for row in rows if row.right is not None])
 
 
 def draw_thresholds(rows: Sequence[ThresholdAccuracy]) -> Figure:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import json
 import math
 import os
 import re
@@ -173,6 +174,11 @@ def _walk(top: str, *, whole: bool) -> Iterator[tuple[str, bool]]:
                 target.append((entry.path, entry.inode() if entry.is_symlink() else link))
             elif entry.is_file() and not entry.name.startswith("."):
                 yield entry.path, bool(link) or entry.is_symlink()
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a value as indented JSON into a local file, which appears whole or not at all."""
+    write_whole(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -45,8 +45,8 @@ def hints(cls: type) -> dict[str, Any]:
 
 
 def arrow_type(hint: Any) -> pa.DataType:
-    """Return the Arrow type of an annotation: a scalar, `tuple[X, ...]`, `Mapping[str, X]`, or a
-    record class. Raises TypeError for anything else.
+    """Return the Arrow type of an annotation: a scalar, a `Literal` of texts, `tuple[X, ...]`,
+    `Mapping[str, X]`, or a record class. Raises TypeError for anything else.
     """
     hint = _bare(hint)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
@@ -54,6 +54,8 @@ def arrow_type(hint: Any) -> pa.DataType:
         return pa.type_for_alias(args[1])
     if hint in _SCALARS:
         return _SCALARS[hint]
+    if origin is typing.Literal:
+        return pa.string()
     if origin is tuple and args[1:] == (...,):
         return pa.list_(arrow_type(args[0]))
     if origin is Mapping:

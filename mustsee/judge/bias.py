@@ -112,19 +112,23 @@ def probe(pairs: Sequence[LabelledPair] = (), *, seed: int = 0, each: int = 100)
     for pair in rng.sample(right, min(each, len(right))):
         cases += _from_right(pair, rng)
     for pair in rng.sample(wrong, min(each, len(wrong))):
-        padded = f"{pair.candidate} {' '.join(FILLER)}"
-        cases += [
-            _case("wrong answer with filler", pair, padded, False),
-            _case("wrong answer with injection", pair, f"{pair.candidate} {rng.choice(INJECTIONS)}",
-                  False),
-            _case("wrong answer that repeats the question", pair,
-                  f"{pair.question}: {pair.candidate}", False),
-        ]  # fmt: skip
+        for kind, candidate in (
+            ("with filler", f"{pair.candidate} {' '.join(FILLER)}"),
+            ("with injection", f"{pair.candidate} {rng.choice(INJECTIONS)}"),
+            ("that repeats the question", f"{pair.question}: {pair.candidate}"),
+        ):
+            cases.append(_changed(f"wrong answer {kind}", pair, candidate, False))
     return cases
 
 
-def _case(kind: str, pair: LabelledPair, candidate: str, expected: bool | None) -> BiasCase:
-    item = JudgeItem(question=pair.question, candidate=candidate, references=pair.references)
+def _changed(kind: str, pair: LabelledPair, candidate: str, expected: bool | None) -> BiasCase:
+    return _case(kind, pair.question, candidate, pair.references, expected)
+
+
+def _case(
+    kind: str, question: str, candidate: str, references: tuple[str, ...], expected: bool | None
+) -> BiasCase:
+    item = JudgeItem(question=question, candidate=candidate, references=references)
     return BiasCase(kind=kind, item=item, expected=expected)
 
 
@@ -133,17 +137,17 @@ def _from_right(pair: LabelledPair, rng: random.Random) -> list[BiasCase]:
     reference = pair.references[0]
     swapped = replace(pair, references=(pair.candidate,))
     cases = [
-        _case("the reference itself", pair, reference, True),
+        _changed("the reference itself", pair, reference, True),
         *_padded(pair),
-        _case("refusal", pair, rng.choice(REFUSALS), False),
-        _case("swapped (no verdict expected)", swapped, reference, None),
+        _changed("refusal", pair, rng.choice(REFUSALS), False),
+        _changed("swapped (no verdict expected)", swapped, reference, None),
     ]
     numbers = re.findall(r"\d+", reference)
     if numbers and len(pair.references) == 1 and all(n in pair.candidate for n in numbers):
         other = str(int(numbers[-1][:6]) + rng.choice((-3, -1, 1, 3)))
         changed = re.sub(rf"\b{numbers[-1]}\b", other, pair.candidate)
         if changed != pair.candidate:
-            cases.append(_case("another number", pair, changed, False))
+            cases.append(_changed("another number", pair, changed, False))
     return cases
 
 
@@ -156,7 +160,7 @@ def _padded(pair: LabelledPair) -> list[BiasCase]:
     words = len(pair.candidate.split())
     filler = " ".join(FILLER).split()
     return [
-        _case(
+        _changed(
             f"right answer with {times} times its length of filler",
             pair, f"{pair.candidate} {' '.join(islice(cycle(filler), times * words))}", True,
         )
@@ -174,8 +178,7 @@ def _lists() -> list[BiasCase]:
             in_order = order == events
             kind = "list in order, retold" if in_order else "list in another order"
             retold = f"First {order[0]}, then {', then '.join(order[1:])}."
-            item = JudgeItem(question=question, candidate=retold, references=reference)
-            cases.append(BiasCase(kind=kind, item=item, expected=in_order))
+            cases.append(_case(kind, question, retold, reference, in_order))
     return cases
 
 
@@ -185,24 +188,18 @@ def _constructed() -> list[BiasCase]:
     whole = "; ".join(_KNIFE_FACTS) + "."
     for left_out in range(len(_KNIFE_FACTS)):
         remaining = "; ".join(f for i, f in enumerate(_KNIFE_FACTS) if i != left_out) + "."
-        item = JudgeItem(question=question, candidate=remaining, references=(whole,))
-        cases.append(BiasCase(kind="a fact left out", item=item, expected=False))
+        cases.append(_case("a fact left out", question, remaining, (whole,), False))
+    question = "What colour is the car that the woman drives away in?"
     for i, colour in enumerate(_COLOURS):
-        other = _COLOURS[(i + 3) % len(_COLOURS)]
-        for claimed, expected in ((colour, True), (other, False)):
-            item = JudgeItem(
-                question="What colour is the car that the woman drives away in?",
-                candidate=f"She drives away in a {claimed} car.",
-                references=(f"The car is {colour}.",),
-            )
-            kind = "right colour" if expected else "another colour"
-            cases.append(BiasCase(kind=kind, item=item, expected=expected))
+        other, reference = _COLOURS[(i + 3) % len(_COLOURS)], (f"The car is {colour}.",)
+        for kind, claimed in (("right colour", colour), ("another colour", other)):
+            said = f"She drives away in a {claimed} car."
+            cases.append(_case(kind, question, said, reference, claimed == colour))
     for kind, (expected, forms) in _MENTIONS.items():
         for query, right, wrong, third in _QUESTIONS:
             for form in forms:
                 claimed = form.format(question=query, right=right, wrong=wrong, third=third)
-                item = JudgeItem(question=query, candidate=claimed, references=(right,))
-                cases.append(BiasCase(kind=kind, item=item, expected=expected))
+                cases.append(_case(kind, query, claimed, (right,), expected))
     for claim, denial in (
         ("The dog is allowed in the house.", "The dog is not allowed in the house."),
         ("He won the race.", "He did not win the race."),
@@ -210,10 +207,7 @@ def _constructed() -> list[BiasCase]:
         ("She has seen the letter.", "She has not seen the letter."),
     ):
         for claimed, reference in ((claim, denial), (denial, claim)):
-            item = JudgeItem(
-                question="What is said about it?", candidate=claimed, references=(reference,)
-            )
-            cases.append(BiasCase(kind="negation", item=item, expected=False))
+            cases.append(_case("negation", "What is said about it?", claimed, (reference,), False))
     return cases
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from mustsee.judge.lexical import STOP, common, words
 from mustsee.judge.mention import NEGATION
 from mustsee.judge.prompt import Triple
+from mustsee.text import NUMBERS
 
 RULES = "contrast-1"  # part of the identity of judges that use these rules: change it with them
 MIN_ITEM_SHARE = 0.5  # share of an item's words with which it is found in a list
@@ -33,37 +34,14 @@ _TIMED = re.compile(r"^(?:(before|after) (.+?), (.+)|(.+?) (before|after) (.+))$
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*|[a-z]+", re.I)
 _SCORE = re.compile(r"\b(\d+)\s*(?:to|:|-|–)\s*(\d+)\b")
 _QUANTITY = re.compile(r"(\d+(?:[.,]\d+)*)\s*(?:degrees? )?([a-z/°]+)", re.I)
-_NUMBER_WORDS = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-    "twenty",
-]
 _NUMBERS: Mapping[str, str] = {
-    **{word: str(n) for n, word in enumerate(_NUMBER_WORDS)},
+    **{word: str(n) for word, n in NUMBERS.items()},
     **{"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70"},
     **{"eighty": "80", "ninety": "90", "hundred": "100", "once": "1", "twice": "2"},
 }
-_UNITS: Mapping[str, str] = {
+_UNITS: Mapping[str, str] = {  # name of a unit -> the first of its names
     name: names.split()[0]
-    for names in (
+    for names in [
         "m metre meter",
         "km kilometre kilometer",
         "cm centimetre centimeter",
@@ -93,12 +71,12 @@ _UNITS: Mapping[str, str] = {
         "km/h",
         "mph",
         "percent",
-    )
+    ]
     for name in names.split()
 }
 _OPPOSITES = tuple(
     tuple(frozenset(side.split()) for side in pair.split(" / "))
-    for pair in (
+    for pair in [
         "left / right",
         "above / below under beneath",
         "inside / outside",
@@ -125,7 +103,7 @@ _OPPOSITES = tuple(
         "alive / dead",
         "full / empty",
         "wet / dry",
-    )
+    ]
 )
 
 

@@ -266,19 +266,18 @@ class Judge:
 
     def plan(self, item: JudgeItem) -> PreparedItem:
         """Prepare an item without running the model; `done` is set if it needs no model."""
+
+        def without_model(**score: Any) -> PreparedItem:
+            return PreparedItem(item, done=Score(**score))
+
         if all(blank(r) for r in item.references):
-            return PreparedItem(
-                item, done=Score(error="no reference answer: give one that is not empty")
-            )
+            return without_model(error="no reference answer: give one that is not empty")
         if blank(item.question):
-            return PreparedItem(item, done=Score(error="the question is empty"))
+            return without_model(error="the question is empty")
         if blank(strip_special_tokens(item.candidate)):
-            low = Score(score=0.0, equivalent=False, warning="empty_candidate")
-            return PreparedItem(item, done=low)
+            return without_model(score=0.0, equivalent=False, warning="empty_candidate")
         if is_forged(item.candidate):
-            return PreparedItem(
-                item, done=Score(score=0.0, equivalent=False, warning="forged_candidate")
-            )
+            return without_model(score=0.0, equivalent=False, warning="forged_candidate")
         prepared: list[PreparedTriple] = []
         truncated = False
         for reference in item.references:
@@ -288,13 +287,13 @@ class Judge:
             try:
                 ready = self.engine.prepare(cleaned)
             except UnjudgeableItem as error:
-                return PreparedItem(item, done=Score(error=str(error)))
+                return without_model(error=str(error))
             if ready.length > self.engine.limit:
                 message = (
                     f"the prompt has {ready.length} tokens, the limit is {self.engine.limit}: "
                     "shorten the question or the reference (the candidate is cut at 100 words)"
                 )
-                return PreparedItem(item, done=Score(error=message, prompt_tokens=ready.length))
+                return without_model(error=message, prompt_tokens=ready.length)
             prepared.append(ready)
         return PreparedItem(item, tuple(prepared), truncated)
 

@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 from mustsee.judge.prompt import Triple
 from mustsee.replies import overlap
 from mustsee.replies.overlap import common, harmonic, share, shared_words
+from mustsee.text import NUMBERS
 
 # Letters and digits are separate words, unlike in `mustsee.text.WORD`: "21st" gives 21. The judge
 # `mini` was trained on these words.
@@ -25,13 +26,9 @@ STOP = frozenset(
         "its his her their he she they which who what where when how did does do has have had"
     )
 )
-_CARDINAL = _WORD.findall(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen twenty"
-)
 _ORDINAL = _WORD.findall("first second third fourth fifth sixth seventh eighth ninth tenth")
 _NUMBER: dict[str, str] = {
-    **{w: str(i) for i, w in enumerate(_CARDINAL)},
+    **{word: str(n) for word, n in NUMBERS.items()},
     **{w: str(i) for i, w in enumerate(_ORDINAL, 1)},
 }
 _REFUSAL = re.compile(

@@ -125,14 +125,19 @@ def initial(base: Base, rows: Sequence[Example], fit: MiniTraining) -> dict[str,
             head[f"{key}.up"] = np.zeros((fit.rank, out), np.float32)
     words = np.array([r.encoded.words for r in rows], np.float32)
     width = params["norm"][0].shape[0]
-    into = width + len(FEATURES)
     head["feature_mean"], head["feature_spread"] = words.mean(0), words.std(0) + 1e-3
-    head["hidden.weight"] = rng.normal(0, into**-0.5, (into, fit.hidden)).astype(np.float32)
-    head["hidden.bias"] = np.zeros(fit.hidden, np.float32)
-    head["out.weight"] = rng.normal(0, fit.hidden**-0.5, (fit.hidden, 1)).astype(np.float32)
-    head["words.weight"] = np.zeros((len(FEATURES), 1), np.float32)
-    head["out.bias"] = np.zeros(1, np.float32)
-    return head
+    return head | _random_head(rng, width + len(FEATURES), fit.hidden)
+
+
+def _random_head(rng: np.random.Generator, into: int, hidden: int) -> dict[str, Any]:
+    """Return a small random head over `into` values, of which the last are the features."""
+    return {
+        "hidden.weight": rng.normal(0, into**-0.5, (into, hidden)).astype(np.float32),
+        "hidden.bias": np.zeros(hidden, np.float32),
+        "out.weight": rng.normal(0, hidden**-0.5, (hidden, 1)).astype(np.float32),
+        "words.weight": np.zeros((len(FEATURES), 1), np.float32),
+        "out.bias": np.zeros(1, np.float32),
+    }
 
 
 def train(
@@ -207,16 +212,9 @@ def words_alone(
     labels = np.array([r.label for r in rows], np.float32)
     weight = np.array([r.weight for r in rows], np.float32)
     rng = np.random.default_rng(fit.seed)
-    n = words.shape[1]
     scaled = (words - scaled_as["feature_mean"]) / scaled_as["feature_spread"]
     scaled = jnp.asarray(np.clip(scaled, -5, 5), jnp.float32)
-    head: Any = {
-        "hidden.weight": rng.normal(0, n**-0.5, (n, fit.hidden)).astype(np.float32),
-        "hidden.bias": np.zeros(fit.hidden, np.float32),
-        "out.weight": rng.normal(0, fit.hidden**-0.5, (fit.hidden, 1)).astype(np.float32),
-        "words.weight": np.zeros((n, 1), np.float32),
-        "out.bias": np.zeros(1, np.float32),
-    }
+    head: Any = _random_head(rng, len(FEATURES), fit.hidden)
     optimiser = optax.adamw(2e-3, weight_decay=fit.decay)
     state = optimiser.init(head)
 
@@ -320,10 +318,5 @@ def _stack(rows: Sequence[Example], states: Any, picked: Sequence[int], length: 
     for k, i in enumerate(picked):
         x[k, : len(states[i])] = states[i]
     labels = np.array([rows[i].label for i in picked], np.float32)
-    return (
-        x,
-        batch.real,
-        batch.words,
-        labels,
-        np.array([rows[i].weight for i in picked], np.float32),
-    )
+    weights = np.array([rows[i].weight for i in picked], np.float32)
+    return x, batch.real, batch.words, labels, weights

@@ -1,6 +1,6 @@
 """Grades answers to open questions point by point.
 
-    grade = await grade_points(question, answer, asker)
+    grade = await grade_statements(question, answer, points, contradictions, asker)
     grade.score, grade.reached_weight, grade.total_weight
 
 A question with points is graded by them, and by nothing else: of each point the grader says whether
@@ -69,11 +69,8 @@ class PointsGrade:
     @property
     def score(self) -> float:
         """The share of the weight that the answer reaches, less what it loses; 0 to 1."""
-        return (
-            max(0.0, (self.reached_weight - self.lost_weight) / self.total_weight)
-            if self.total_weight
-            else 0.0
-        )
+        kept = max(0, self.reached_weight - self.lost_weight)
+        return kept / self.total_weight if self.total_weight else 0.0
 
     def _weigh(self, verdict: int) -> int:
         pairs = zip(self.weights, self.verdicts, strict=True)
@@ -85,18 +82,6 @@ def counted_points(question: Question) -> tuple[Point, ...]:
     return tuple(point for point in question.points if point.state == COUNTED)
 
 
-async def grade_points(
-    question: Question, answer: str, asker: Asker, *, seed: int = 0
-) -> PointsGrade:
-    """Return the grade of an answer by the points that count and the contradictions of a question.
-    An empty answer states nothing, and no model is asked. Raises BadRow if no reply can be parsed.
-    """
-    return await grade_statements(
-        question.question, answer, counted_points(question), question.contradictions, asker,
-        seed=seed,
-    )  # fmt: skip
-
-
 async def grade_statements(
     question: str,
     answer: str,
@@ -106,7 +91,9 @@ async def grade_statements(
     *,
     seed: int = 0,
 ) -> PointsGrade:
-    """Return the grade of an answer by any points and known wrong statements."""
+    """Return the grade of an answer by points and known wrong statements. An empty answer states
+    nothing, and no model is asked. Raises BadRow if no reply can be parsed.
+    """
     weights = tuple(point.weight for point in points)
     if not points or not any(c.isalnum() for c in answer):
         nothing = (False,) * len(contradictions)

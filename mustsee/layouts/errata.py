@@ -25,7 +25,7 @@ from mustsee.errors import UserError
 from mustsee.files.tables import one_line_error, parse_json
 from mustsee.layouts.reading import QuestionFile, Questions, Rereadable, answer_of
 from mustsee.records import OPEN, Question, Repair, Span
-from mustsee.text import LETTERS, printable
+from mustsee.text import LETTERS, name_some, printable
 from mustsee.verify.repair import wording_fields
 
 BAD = "bad"  # `new` of a question that cannot be used
@@ -127,8 +127,7 @@ class ErrataOutcome:
 
 
 def name_ids(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - MAX_NAMED} more" if len(ids) > MAX_NAMED else ""
-    return ", ".join(ids[:MAX_NAMED]) + more
+    return name_some(ids, MAX_NAMED)
 
 
 @dataclass(frozen=True, kw_only=True)

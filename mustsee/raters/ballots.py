@@ -12,7 +12,7 @@ import secrets
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -171,30 +171,17 @@ class Ballots:
         create_tables(self._base, self.where)
         with self._transaction() as base:
             if items and not base.execute(select(ITEM.c.name).limit(1)).first():
-                rows = [
-                    {
-                        "name": i.name, "question": i.question_id, "round": i.round, "place": place,
-                        "wanted": i.wanted, "senior": i.senior, "rater": i.rater, "after": i.after,
-                        "ready": i.after is None,
-                    }
-                    for place, i in enumerate(items)
-                ]  # fmt: skip
+                rows: list[dict[str, Any]] = []
+                for place, item in enumerate(items):
+                    row = {**asdict(item), "name": item.name, "place": place}
+                    rows.append(
+                        {**row, "question": row.pop("question_id"), "ready": not item.after}
+                    )
                 base.execute(insert(ITEM), rows)
         c = ITEM.c
-        columns = (c.question, c.round, c.wanted, c.senior, c.rater, c.after)
-        return [
-            RatedItem(
-                question_id=question,
-                round=round_,
-                wanted=wanted,
-                senior=senior,
-                rater=rater,
-                after=after,
-            )
-            for question, round_, wanted, senior, rater, after in self._rows(
-                select(*columns).order_by(c.place)
-            )
-        ]
+        question = c.question.label("question_id")
+        query = select(question, c.round, c.wanted, c.senior, c.rater, c.after).order_by(c.place)
+        return [RatedItem(**row._mapping) for row in self._rows(query)]
 
     def invite(
         self, name: str, expires: float, *, senior: bool = False, unless: float | None = None
@@ -353,20 +340,17 @@ class Ballots:
         complete = func.sum(case((ITEM.c.votes >= ITEM.c.wanted, 1), else_=0))
         query = (
             select(
-                ITEM.c.round,
-                func.count(),
-                complete,
-                func.sum(ITEM.c.votes),
-                func.sum(ITEM.c.wanted),
+                ITEM.c.round.label("name"),
+                func.count().label("items"),
+                complete.label("complete"),
+                func.sum(ITEM.c.votes).label("votes"),
+                func.sum(ITEM.c.wanted).label("wanted"),
             )
             .where(ITEM.c.round != TRAINING)
             .group_by(ITEM.c.round)
             .order_by(func.min(ITEM.c.place))
         )
-        return [
-            RoundProgress(name=name, items=items, complete=done, votes=votes, wanted=wanted)
-            for name, items, done, votes, wanted in self._rows(query)
-        ]
+        return [RoundProgress(**row._mapping) for row in self._rows(query)]
 
     def raters(self, now: float) -> list[InvitedRater]:
         """Return the raters by name, with what each holds at `now`."""
@@ -382,17 +366,12 @@ class Ballots:
         for rater, question, opened in self._rows(leases):
             holds.setdefault(rater, {})[question] = opened
         invited = select(RATER.c.name, RATER.c.senior, RATER.c.expires).order_by(RATER.c.name)
-        return [
-            InvitedRater(
-                name=name,
-                senior=bool(senior),
-                expires=expires,
-                votes=votes.get(name, (0, None))[0],
-                last=votes.get(name, (0, None))[1],
-                holds=holds.get(name, {}),
-            )
-            for name, senior, expires in self._rows(invited)
-        ]
+        raters: list[InvitedRater] = []
+        for row in self._rows(invited):
+            count, last = votes.get(row.name, (0, None))
+            held = holds.get(row.name, {})
+            raters.append(InvitedRater(**row._mapping, votes=count, last=last, holds=held))
+        return raters
 
     @cached_property
     def _base(self) -> Engine:
@@ -447,15 +426,9 @@ class Ballots:
 
 def _as_votes(rows: Sequence[Any]) -> list[CastVote]:
     """Return rows of VOTES as votes, in an order independent of the database's collation."""
-    votes = [
-        CastVote(question_id=question, round=name, rater=rater, answers=answers, seconds=seconds,
-                 at=at, active=active, correct=correct)
-        for question, name, rater, answers, seconds, at, active, correct in rows
-    ]  # fmt: skip
+    votes = [CastVote(**row._mapping) for row in rows]
     return sorted(votes, key=lambda v: (v.question_id, v.round, v.rater))
 
 
 def _as_draft(row: Any) -> UnfinishedVote:
-    if row is None:
-        return UnfinishedVote()
-    return UnfinishedVote(step=row.step, kept=row.kept, answers=row.answers)
+    return UnfinishedVote() if row is None else UnfinishedVote(**row._mapping)

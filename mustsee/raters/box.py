@@ -238,8 +238,8 @@ def _url(text: str) -> URL:
 
 
 VOTES = select(
-    ITEM.c.question, ITEM.c.round, VOTE.c.rater, VOTE.c.answers, VOTE.c.seconds, VOTE.c.at,
-    VOTE.c.active, VOTE.c.correct,
+    ITEM.c.question.label("question_id"), ITEM.c.round, VOTE.c.rater, VOTE.c.answers,
+    VOTE.c.seconds, VOTE.c.at, VOTE.c.active, VOTE.c.correct,
 ).join_from(VOTE, ITEM, ITEM.c.name == VOTE.c.item)  # fmt: skip
 
 SECONDS_BY_ROUND = (

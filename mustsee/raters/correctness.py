@@ -17,6 +17,7 @@ from mustsee.records import Question
 from mustsee.stats import mean
 
 PEOPLE = "people"
+SUFFICIENT = math.log(20)  # `evidence` that refutes a share at a level of 95 %
 
 
 def sample(questions: Sequence[Question], size: int | None, seed: int = 0) -> list[Question]:
@@ -102,18 +103,18 @@ def evidence(right: int, n: int, share: float) -> float:
     return uniform - hits - misses
 
 
-def decide_bound(right: int, n: int, wanted: float, level: float = 0.95) -> str | None:
+def decide_bound(right: int, n: int, wanted: float) -> str | None:
     """Return "above" or "below" the wanted share once the evidence suffices, else None."""
-    if not n or evidence(right, n, wanted) < -math.log(1 - level):
+    if not n or evidence(right, n, wanted) < SUFFICIENT:
         return None
     return "above" if right / n > wanted else "below"
 
 
-def bound(right: int, n: int, level: float = 0.95) -> float:
+def bound(right: int, n: int) -> float:
     """Return the lowest share that `evidence` does not refute; 0 if it refutes none."""
     low, high = 0.0, right / n if n else 0.0
     for _ in range(60):
         middle = (low + high) / 2
-        refuted = evidence(right, n, middle) >= -math.log(1 - level)
+        refuted = evidence(right, n, middle) >= SUFFICIENT
         low, high = (middle, high) if refuted else (low, middle)
     return low

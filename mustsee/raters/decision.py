@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mustsee.raters.ballots import CastVote
-from mustsee.raters.form import Answers, FormField, RatingForm, Round
-from mustsee.raters.marks import merge
+from mustsee.raters.form import Answers, FormField, RatingForm, Round, merge_marks
 from mustsee.records import Span
 
 
@@ -40,11 +39,11 @@ def settle_field(rule: str, field_: FormField, votes: Sequence[Answers]) -> Any:
 
 
 def shared_spans(spans_by_rater: Sequence[Sequence[Span]], wanted: int) -> list[list[float]]:
-    """Return the spans that at least `wanted` raters marked, merged by `merge`."""
+    """Return the spans that at least `wanted` raters marked, merged by `merge_marks`."""
     edges = sorted(
         (time, change)
         for spans in spans_by_rater
-        for span in merge(spans)
+        for span in merge_marks(spans)
         for time, change in ((span.start, 1), (span.end, -1))
     )
     shared: list[Span] = []
@@ -55,7 +54,7 @@ def shared_spans(spans_by_rater: Sequence[Sequence[Span]], wanted: int) -> list[
         if change < 0 and depth == wanted and time > start:
             shared.append(Span(start, time))
         depth += change
-    return [[span.start, span.end] for span in merge(shared)]
+    return [[span.start, span.end] for span in merge_marks(shared)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,11 @@ seconds. `FormField.read` parses the text that a browser sends.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from mustsee.errors import UserError
-from mustsee.raters.marks import length
 from mustsee.records import Point, Question, Span
 
 MAX_ANSWER_CHARS = 4000  # characters of a written answer
@@ -24,7 +23,30 @@ Part = Literal["question", "answer", "decoys", "scoring_points", "evidence"]
 PAGE_ELEMENTS = ("video", "question", "options", "answer", "evidence", "transcript")
 HIDDEN_ELEMENTS = ("votes", "reply", "doubt")  # shown only where a step lists them
 Answers = Mapping[str, Any]
+MIN_MARK_S = 0.1  # seconds of the shortest mark
+MERGE_GAP_S = 5.0  # seconds of a gap below which marked spans are merged
 ANY_ANSWER = "*"  # value in a `Check` that any answer matches
+
+
+def merge_marks(marks: Sequence[Span]) -> list[Span]:
+    """Return marked spans merged, in order of time: the temporal certificate (EgoSchema, 3.2 and
+    11.1). A mark counts at least 0.1 s; spans with a gap of less than 5 s are merged, with the gap.
+    """
+    merged: list[Span] = []
+    for mark in sorted((_widen(mark) for mark in marks), key=lambda m: (m.start, m.end)):
+        if merged and mark.start - merged[-1].end < MERGE_GAP_S:
+            merged[-1] = Span(merged[-1].start, max(merged[-1].end, mark.end))
+        else:
+            merged.append(mark)
+    return merged
+
+
+def _widen(mark: Span) -> Span:
+    """Return a mark of at least `MIN_MARK_S` seconds, around the same middle."""
+    if mark.seconds >= MIN_MARK_S - 1e-9:
+        return mark
+    start = max(0.0, (mark.start + mark.end - MIN_MARK_S) / 2)
+    return Span(start, start + MIN_MARK_S)
 
 
 class AnswerFault(ValueError):
@@ -202,7 +224,8 @@ class Check:
         if not all(answers.get(name) == value for name, value in self.when.items()):
             return True
         long_enough = all(
-            length([Span(*s) for s in answers.get(name, ())]) >= least - 1e-9
+            sum(s.seconds for s in merge_marks([Span(*s) for s in answers.get(name, ())]))
+            >= least - 1e-9
             for name, least in self.seconds.items()
         )
         all_given = all(

@@ -10,15 +10,18 @@ results has videos as clusters, and its half width falls with the root of the nu
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mustsee.errors import UserError
+from mustsee.raters.correctness import MeasuredCorrectness
 from mustsee.raters.results import RatingResults
 from mustsee.stats import Estimate, wilson
 
 NORMAL_95 = 1.96  # quantile of the normal distribution
 MIN_WITHIN, MAX_WITHIN = 0.001, 0.5  # half widths that may be asked for
+MAX_QUESTIONS = 1_000_000  # more than `MIN_WITHIN` needs of any share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +55,8 @@ def needed_questions(within: float, share: float = 0.5) -> int:
     """Return the least number of independent questions at which `half_width` is at most `within`.
     At `share` 0.5 it suffices for each share.
     """
-    low, high = 0, 1
-    while half_width(high, share) > within:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if half_width(middle, share) > within else (low, middle)
-    return high
+    counts = range(1, MAX_QUESTIONS)
+    return counts[bisect_left(counts, True, key=lambda n: half_width(n, share) <= within)]
 
 
 def measured_widths(outcome: RatingResults, votes_each: int) -> Iterator[MeasuredWidth]:
@@ -66,30 +64,21 @@ def measured_widths(outcome: RatingResults, votes_each: int) -> Iterator[Measure
 
     `votes_each`: votes on a question of a round, by which people's own answers are counted.
     """
-    checked = outcome.checked
-    if checked is not None and checked.low is not None and checked.high is not None:
-        yield MeasuredWidth(
-            name="right questions",
-            questions=checked.n,
-            value=checked.right / checked.n,
-            half=(checked.high - checked.low) / 2,
-            se=checked.se,
-        )
+    if (checked := outcome.checked) is not None:
+        yield from _width("right questions", checked.n, checked.right / checked.n, checked)
     for name, share in outcome.answered.items():
-        yield from _width(name, math.ceil(share.n / votes_each), share)
+        yield from _width(name, math.ceil(share.n / votes_each), share.value, share)
     for name, agreed in outcome.fields.items():
-        yield from _width(f"agreement on {name}", agreed.units, agreed.same)
+        if (same := agreed.same) is not None:
+            yield from _width(f"agreement on {name}", agreed.units, same.value, same)
 
 
-def _width(name: str, questions: int, estimate: Estimate | None) -> Iterator[MeasuredWidth]:
-    if estimate is not None and estimate.low is not None and estimate.high is not None:
-        yield MeasuredWidth(
-            name=name,
-            questions=questions,
-            value=estimate.value,
-            half=(estimate.high - estimate.low) / 2,
-            se=estimate.se,
-        )
+def _width(
+    name: str, questions: int, value: float, of: Estimate | MeasuredCorrectness
+) -> Iterator[MeasuredWidth]:
+    if of.low is not None and of.high is not None:
+        half = (of.high - of.low) / 2
+        yield MeasuredWidth(name=name, questions=questions, value=value, half=half, se=of.se)
 
 
 def needed_by_votes(measured: MeasuredWidth, within: float) -> int:

@@ -17,17 +17,17 @@ from mustsee.files.parquet import check_digests
 from mustsee.files.store import is_local
 from mustsee.files.tables import read_table
 from mustsee.layouts.errata import Errata, read_errata
-from mustsee.raters import assignment, replies, videos
+from mustsee.raters import assignment
 from mustsee.raters.assignment import Training, items, needed_raters
 from mustsee.raters.ballots import TRAINING, Ballots, CastVote, RatedItem
 from mustsee.raters.box import display_name
 from mustsee.raters.correctness import sample
 from mustsee.raters.decision import drop_reason, settle
-from mustsee.raters.errata import describe_doubts, doubted_questions
 from mustsee.raters.form import RatingForm
 from mustsee.raters.needed import describe_need
 from mustsee.raters.results import RatingResults, results
-from mustsee.raters.write_back import complete_replacement
+from mustsee.raters.tasks import describe_doubts, doubted_questions, reply_tasks, video_tasks
+from mustsee.raters.votes import complete_replacement
 from mustsee.records import Question, Video
 from mustsee.run.inputs import with_videos
 from mustsee.run.outputs import check_writable
@@ -87,10 +87,10 @@ class RatingRun:
         one for each written answer; of one on errata, the doubted ones.
         """
         if self.form.replies:
-            tasks = replies.tasks(Tables(self.run_folder).questions(), by_points=self.form.points)
+            tasks = reply_tasks(Tables(self.run_folder).questions(), by_points=self.form.points)
             return {task.question_id: task for task in tasks}
         if self.form.videos:
-            tasks = videos.tasks(self.form, self.video_by_id.values())
+            tasks = video_tasks(self.form, self.video_by_id.values())
             return {task.question_id: task for task in tasks}
         questions = list(Tables(self.run_folder).questions())
         if self.form.errata:

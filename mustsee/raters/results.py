@@ -19,8 +19,7 @@ import numpy as np
 from mustsee.raters.ballots import TRAINING, CastVote, RatedItem
 from mustsee.raters.correctness import PEOPLE, MeasuredCorrectness, measure_correctness
 from mustsee.raters.decision import decide, is_right
-from mustsee.raters.form import FormField, RatingForm
-from mustsee.raters.marks import merge
+from mustsee.raters.form import FormField, RatingForm, merge_marks
 from mustsee.records import Question, Span
 from mustsee.stats import Estimate, Floats, bootstrap, mean
 
@@ -41,9 +40,6 @@ class Agreement:
 def agreement(
     answers: Sequence[Sequence[str]],
     clusters: Sequence[Hashable] | None = None,
-    *,
-    draws: int = 2000,
-    seed: int = 0,
 ) -> Agreement:
     """Return the agreement on nominal `answers` [item][rater].
 
@@ -77,7 +73,7 @@ def agreement(
             return float("nan")
         return float(1 - (every - 1) * (every - (weights * agreeing).sum()) / expected)
 
-    interval = bootstrap(alpha, len(paired), videos, draws=draws, seed=seed, within=(-1.0, 1.0))
+    interval = bootstrap(alpha, len(paired), videos, within=(-1.0, 1.0))
     return Agreement(units=len(paired), same=same, alpha=interval)
 
 
@@ -99,7 +95,7 @@ def overlap(
 
 def _shared(one: Sequence[Span], other: Sequence[Span]) -> float:
     """Return seconds in both over seconds in either, after merging; 1 if neither marked any."""
-    ones, others = merge(one), merge(other)
+    ones, others = merge_marks(one), merge_marks(other)
     both = sum(max(0.0, min(a.end, b.end) - max(a.start, b.start)) for a in ones for b in others)
     either = sum(p.seconds for p in (*ones, *others)) - both
     return both / either if either else 1.0
@@ -197,29 +193,25 @@ def results(
     late: dict[str, int] = {}
     for round_ in form.rounds:
         cast_in_round = {
-            n: votes_on_question[round_.name]
-            for n, votes_on_question in cast.items()
-            if votes_on_question.get(round_.name)
+            n: by_round[round_.name] for n, by_round in cast.items() if by_round.get(round_.name)
         }
         videos = [questions[name].video_id for name in cast_in_round]
         for field in round_.fields:
+            name = f"{round_.name}.{field.name}"
             field_result = _field_agreement(field, list(cast_in_round.values()), videos)
             if field_result.units:
-                fields[f"{round_.name}.{field.name}"] = field_result
+                fields[name] = field_result
             answers_it = field.kind == "option" and field.needed  # else it says which one is right
             if answers_it and (share := _share_right(field, cast_in_round, questions)):
-                answered[f"{round_.name}.{field.name}"] = share
-                by_type[f"{round_.name}.{field.name}"] = _shares_by_type(
-                    field, cast_in_round, questions
-                )
+                answered[name] = share
+                by_type[name] = _shares_by_type(field, cast_in_round, questions)
         if round_.seconds is not None:
-            late_votes = [
-                v
-                for votes_on_question in cast_in_round.values()
-                for v in votes_on_question
-                if v.seconds > round_.seconds + VOTE_GRACE_S
-            ]
-            late[round_.name] = len(late_votes)
+            limit = round_.seconds + VOTE_GRACE_S
+            late[round_.name] = sum(
+                vote.seconds > limit
+                for on_question in cast_in_round.values()
+                for vote in on_question
+            )
     states = {n: decide(form, cast.get(n, {}), wanted_votes(form, n, places)).state for n in names}
     complete = {n for n, state in states.items() if state != "open"}
     drops = any(r.falls or r.needs for r in form.rounds)
@@ -309,13 +301,11 @@ def _share_right(
 def _shares_by_type(
     field: FormField, votes: Mapping[str, Sequence[CastVote]], questions: Mapping[str, Question]
 ) -> dict[str, Estimate]:
-    kinds = sorted({questions[name].question_type or "" for name in votes})
-    found: dict[str, Estimate] = {}
-    for kind in kinds:
-        own = {n: v for n, v in votes.items() if (questions[n].question_type or "") == kind}
-        if share := _share_right(field, own, questions):
-            found[kind] = share
-    return found
+    by_type: dict[str, dict[str, Sequence[CastVote]]] = {}
+    for name, on_question in votes.items():
+        by_type.setdefault(questions[name].question_type or "", {})[name] = on_question
+    shares = {kind: _share_right(field, own, questions) for kind, own in sorted(by_type.items())}
+    return {kind: share for kind, share in shares.items() if share is not None}
 
 
 def _rater_work(votes: Sequence[CastVote]) -> RaterWork:
@@ -333,11 +323,7 @@ def _rater_work(votes: Sequence[CastVote]) -> RaterWork:
 
 
 def _interval(estimate: Estimate | None) -> dict[str, float | None] | None:
-    return (
-        None
-        if estimate is None
-        else {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-    )
+    return estimate and {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
 def summary_lines(outcome: RatingResults) -> list[str]:
@@ -347,16 +333,14 @@ def summary_lines(outcome: RatingResults) -> list[str]:
         lines.append(outcome.checked.card_sentence())
         side = outcome.checked.decided
         undecided = "too few questions checked to decide between above and below"
-        decided = f"enough questions checked: {side}"
-        lines.append(f"{decided if side else undecided} {outcome.checked.wanted:.0%}")
+        said = f"enough questions checked: {side}" if side else undecided
+        lines.append(f"{said} {outcome.checked.wanted:.0%}")
     for kind, (rated, kept) in outcome.types.items():
         lines.append(f"  {kind or 'no type'}: {kept} of {rated} kept")
     for name, share in outcome.answered.items():
-        lines.append(
-            f"  {name}: {share.value:.1%} right{_interval_text(share.low, share.high, '.1%')}"
-        )
+        lines.append(f"  {name}: {share.value:.1%} right{_interval_text(share, '.1%')}")
         for kind, part in outcome.answered_by_type.get(name, {}).items():
-            between = _interval_text(part.low, part.high, ".1%")
+            between = _interval_text(part, ".1%")
             lines.append(f"    {kind or 'no type'}: {part.value:.1%} of {part.n} right{between}")
     for name, late in outcome.late.items():
         lines.append(f"  {name}: {late} votes after the time limit")
@@ -364,14 +348,13 @@ def summary_lines(outcome: RatingResults) -> list[str]:
         if field_result.same is not None:
             alpha = "alpha not defined"
             if field_result.alpha is not None:
-                between = _interval_text(field_result.alpha.low, field_result.alpha.high, ".2f")
+                between = _interval_text(field_result.alpha, ".2f")
                 alpha = f"alpha {field_result.alpha.value:.2f}{between}"
-            between = _interval_text(field_result.same.low, field_result.same.high, ".0%")
-            same = f"{field_result.same.value:.0%}{between}"
+            same = f"{field_result.same.value:.0%}{_interval_text(field_result.same, '.0%')}"
             units = f"{field_result.units} questions"
             lines.append(f"  {name}: {same} of pairs agree, {alpha}, {units}")
     return lines
 
 
-def _interval_text(low: float | None, high: float | None, form: str) -> str:
-    return "" if low is None or high is None else f" ({low:{form}} to {high:{form}})"
+def _interval_text(of: Estimate, form: str) -> str:
+    return "" if of.low is None or of.high is None else f" ({of.low:{form}} to {of.high:{form}})"

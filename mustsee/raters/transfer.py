@@ -12,11 +12,10 @@ from pathlib import Path
 
 from mustsee.errors import UserError
 from mustsee.layouts.errata import write_errata
-from mustsee.raters import errata, label_studio, replies, videos
+from mustsee.raters import label_studio, tasks
 from mustsee.raters.rating_run import RatingRun
 from mustsee.raters.results import summary_lines
-from mustsee.raters.votes import apply_votes
-from mustsee.raters.write_back import record_results, replace_table
+from mustsee.raters.votes import apply_votes, record_results, replace_table
 from mustsee.run.outputs import check_writable
 from mustsee.text import printable
 
@@ -30,17 +29,17 @@ def write_votes(rating: RatingRun) -> Iterator[str]:
     rated, votes = rating.rated_items(), rating.ballots.votes()
     if rating.form.videos:
         path = rating.folder / "annotations.jsonl"
-        rows = videos.rows(rating.question_by_id, votes)
+        rows = tasks.annotation_rows(rating.question_by_id, votes)
         path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows))
         yield f"{path}: {len(rows)} annotations, for ray_jobs.mlvu task=annotated annotations="
         return
     if rating.form.replies:
         by_points = rating.form.points
         path = rating.folder / ("points.jsonl" if by_points else "equivalence.jsonl")
-        rows = (replies.point_rows if by_points else replies.rows)(rating.question_by_id, votes)
+        rows = (tasks.point_rows if by_points else tasks.rating_rows)(rating.question_by_id, votes)
         path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows))
         use = (
-            replies.describe_agreement(rows)
+            tasks.describe_agreement(rows)
             if by_points
             else "for ray_jobs.judge_calibrate bem=[...] held_out=1"
         )
@@ -48,7 +47,7 @@ def write_votes(rating: RatingRun) -> Iterator[str]:
         yield from summary_lines(rating.results(rated))
         return
     if rating.form.errata:
-        decided = errata.decided_keys(rating.form, rating.question_by_id, rated, votes)
+        decided = tasks.decided_keys(rating.form, rating.question_by_id, rated, votes)
         path = rating.folder / "errata.jsonl"
         write_errata(decided.entries, path)
         yield f"{path}: {decided.sentence}; for errata= of evaluate, export and audit"

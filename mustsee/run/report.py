@@ -33,7 +33,7 @@ from mustsee.run.browse import (
 )
 from mustsee.run.tables import Tables, asked_models
 from mustsee.text import clock
-from mustsee.verify.meanings import FILTERS, STAGES, SUBSETS
+from mustsee.verify.reasons import FILTERS, STAGES, SUBSETS
 
 RULES_NOTE = (
     "Composed by rules: nothing is asked about causes, aims, changes or what somebody knows. Such "

@@ -31,7 +31,7 @@ from mustsee.questions.fact_funnel import (
 from mustsee.records import MissingQuestions, Question, RequestCount, Video
 from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts
 from mustsee.verify.guess.counts import GuessRule, count_guesses
-from mustsee.verify.meanings import FILTERS, name_with_meaning
+from mustsee.verify.reasons import FILTERS, name_with_meaning
 from mustsee.verify.sight import SAMPLED
 from mustsee.verify.worth import NAME as WORTH
 from mustsee.verify.worth import count_worth

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 
 from mustsee.records import Question, Span, Video
-from mustsee.text import TermVectors
+from mustsee.text import term_vectors
 from mustsee.verify.conditions.seen import merge_spans
 
 MOMENT_S = 1.5  # seconds before and after a candidate's time
@@ -67,7 +66,7 @@ def _by_words(question: Question, video: Video) -> list[list[float]]:
     ]
     if not texts:
         return []
-    vectors = _vectors(tuple(text for _, text in texts))
+    vectors = term_vectors(tuple(text for _, text in texts))
     things = dict.fromkeys(
         thing.strip() for option in question.options for thing in re.split(r";|, then ", option)
     )
@@ -77,12 +76,6 @@ def _by_words(question: Question, video: Video) -> list[list[float]]:
         order = np.argsort(-likeness, kind="stable")
         ranked.append([texts[i][0] for i in order if likeness[i] >= MIN_LIKENESS])
     return ranked
-
-
-@lru_cache(maxsize=4)
-def _vectors(texts: tuple[str, ...]) -> TermVectors:
-    """Return the vectors of a video's texts, computed once for all of its questions."""
-    return TermVectors(texts)
 
 
 def _by_looks(question: Question, video: Video) -> list[float]:

@@ -11,7 +11,7 @@ that grow from the middle (`mustsee.evaluate.certificate.CertificateSteps`).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mustsee.records import Span
@@ -121,21 +121,13 @@ async def _lowest(
             wrong.append(place)
         return right
 
-    if not rungs or not await suffices(len(rungs) - 1):
+    too_few, enough = -1, len(rungs) - 1
+    if not rungs or not await suffices(enough):
         return None, wrong
-    return await _bisect(suffices, len(rungs) - 1), wrong
-
-
-async def _bisect(suffices: Callable[[int], Awaitable[bool]], enough: int) -> int:
-    """Return the lowest index that suffices, from 0 to `enough`, which does."""
-    too_few = -1
     while enough - too_few > 1:
         place = (enough + too_few) // 2
-        if await suffices(place):
-            enough = place
-        else:
-            too_few = place
-    return enough
+        too_few, enough = (too_few, place) if await suffices(place) else (place, enough)
+    return enough, wrong
 
 
 def _size(rung: FramePlan) -> tuple[float, float]:

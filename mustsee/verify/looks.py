@@ -20,17 +20,18 @@ from mustsee.errors import BadRow
 from mustsee.records import Line, Question, Span, Verdict, Video
 from mustsee.replies.forms import Form, label_lines
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.lines import nearest
-from mustsee.verify.conditions.options import order, rotated_options
 from mustsee.verify.conditions.seen import (
     Condition,
     FramePlan,
     lines_within,
     merge_spans,
+    nearest,
+    order,
     plan,
+    rotated_options,
     video_span,
 )
-from mustsee.verify.conditions.watch import plan_for_model
+from mustsee.verify.conditions.video_frames import plan_for_model
 from mustsee.verify.look_replies import SEVERAL, Choice, ParsedLook, look_form
 from mustsee.verify.vetting import VettingContext
 

@@ -1,4 +1,5 @@
-"""Why a question did not pass a filter, in the words of the filter's replies.
+"""Why a question did not pass a filter, in the words of the filter's replies, and what the names of
+filters, subsets and stages mean.
 
 failure_reasons(question) -> {"blind": "answered right without the video, in 2 of 2 runs: ..."}
 """
@@ -10,11 +11,34 @@ from collections.abc import Sequence
 
 from mustsee.records import Question, Verdict
 from mustsee.verify.guess.counts import RIGHT_IN_SET, SEES
-from mustsee.verify.meanings import FILTERS
 from mustsee.verify.repair import SOLVED, explanations, mark_reason
 
 LEARNED = "learned"  # the filter whose finding is a metric of this name, without a verdict
 NO_REPLY = "no readable reply"
+FILTERS = {
+    **{name: f"answered right {sees}" for name, sees in SEES.items()},
+    "giveaways": "guessed by form: the longest option, the one most like the others, an echo",
+    "match": "answers of its set matched to the questions without the video",
+    "match_asr": "answers of its set matched to the questions from the transcript alone",
+    "sight": "a look at the video finds another answer, or none",
+    "course": "words of a recipe or a tutorial, whose order many know",
+    "learned": "answered right by a text model fitted on the other videos",
+    "check": "malformed: leaks, repeats, times",
+    "duplicate": "repeats another question, on its video or on another one",
+    "video": "the video was dropped, or failed after its questions were written",
+}
+SUBSETS = {"mma": "answered only with the video"}
+STAGES = {
+    "read": "the list of videos",
+    "probe": "length, size and sound",
+    "look": "shots, words on the screen, objects",
+    "hear": "transcript",
+    "caption": "captions of frames",
+    "embed": "vectors",
+    "ask": "questions",
+    "vet": "filters test the questions",
+    "decide": "compares all videos",
+}
 
 
 def failure_reasons(question: Question) -> dict[str, str]:
@@ -61,3 +85,8 @@ def _unread(verdict: Verdict) -> str:
     except ValueError:
         return verdict.detail
     return str(detail.get("unread") or "") if isinstance(detail, dict) else verdict.detail
+
+
+def name_with_meaning(name: str, meanings: dict[str, str]) -> str:
+    """Return a name with its meaning in brackets, if it has one."""
+    return f"{name} ({meanings[name]})" if name in meanings else name

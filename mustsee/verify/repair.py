@@ -23,8 +23,14 @@ from mustsee.questions.replies import questions
 from mustsee.records import Line, Question, Repair, Segment, Span, Verdict, Video
 from mustsee.replies.forms import Form
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.lines import nearest
-from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, video_span
+from mustsee.verify.conditions.seen import (
+    Condition,
+    lines_within,
+    merge_spans,
+    nearest,
+    plan,
+    video_span,
+)
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.look_replies import named_in
 from mustsee.verify.outcome import GUESSED, HEARD, UNNEEDED, WORDED

@@ -20,8 +20,7 @@ from mustsee.questions.replies import is_none
 from mustsee.questions.rows import levels_form
 from mustsee.records import Question, Span, Step, Trace, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, number, record, words
-from mustsee.verify.conditions.lines import nearest
-from mustsee.verify.conditions.seen import Condition, lines_within, video_span
+from mustsee.verify.conditions.seen import Condition, lines_within, nearest, video_span
 from mustsee.verify.looks import VerifierSession
 from mustsee.verify.outcome import UNSHOWN, FilterOutcome, add_outcome, mark_unverified
 from mustsee.verify.repair import frames_for_writer

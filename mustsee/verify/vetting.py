@@ -420,8 +420,9 @@ async def _run_filters(version: _Version, video: Video, *, to_the_end: bool) -> 
     """Run the remaining filters on a version until one drops it or, unless `to_the_end`, until it
     does not pass one.
     """
-    question, failed_filter, left = version.question, version.failed_filter, version.left
-    while left and question.drop is None and (to_the_end or failed_filter is None):
-        version = version.add_result(left[0], await left[0](question, video, version.vetting))
-        question, failed_filter, left = version.question, version.failed_filter, version.left
+    while version.left and version.question.drop is None:
+        if version.failed_filter is not None and not to_the_end:
+            break
+        each = version.left[0]
+        version = version.add_result(each, await each(version.question, video, version.vetting))
     return version

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from asyncio import gather
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mustsee.calls.llm import Asker
@@ -170,9 +170,19 @@ def grades_form(count: int) -> Form[tuple[Rating, ...]]:
     Unparsed unless each has exactly one of 1 to 5.
     """
     cells = dict.fromkeys(GRADES, "1 to 5") | {"reason": "what decided it, in a few words"}
+    return _ratings_form(cells, count, _grade)
+
+
+def _ratings_form(
+    cells: Mapping[str, str], count: int, read: Callable[[Row, str], float]
+) -> Form[tuple[Rating, ...]]:
+    """Return the form of a reply with these cells of each of `count` questions, of which `read`
+    reads all but the reason.
+    """
 
     def read_rating(row: Row) -> Rating:
-        return Rating(tuple((name, _grade(row, name)) for name in GRADES), row["reason"])
+        values = tuple((name, read(row, name)) for name in cells if name != "reason")
+        return Rating(values, row["reason"])
 
     def read_ratings(rows: Rows) -> tuple[Rating, ...]:
         return tuple(map(read_rating, numbered_rows(rows["question"], count, "question")))
@@ -193,17 +203,10 @@ def conditions_form(count: int) -> Form[tuple[Rating, ...]]:
     """
     cells = dict.fromkeys(CONDITIONS, "YES or NO") | {"reason": "what speaks against it"}
 
-    def read_rating(row: Row) -> Rating:
-        values = tuple(
-            (name, CHOICES[parse_choice(row[name], CHOICES, f"{name} of question {row.number}")])
-            for name in CONDITIONS
-        )
-        return Rating(values, row["reason"])
+    def read_choice(row: Row, name: str) -> float:
+        return CHOICES[parse_choice(row[name], CHOICES, f"{name} of question {row.number}")]
 
-    def read_ratings(rows: Rows) -> tuple[Rating, ...]:
-        return tuple(map(read_rating, numbered_rows(rows["question"], count, "question")))
-
-    return rows_form({"question": cells}, brief=("question",)).map(read_ratings)
+    return _ratings_form(cells, count, read_choice)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from mustsee.questions.fact_funnel import ASK_AGAIN, RunFunnel, describe_unread
 from mustsee.records import RequestCount
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.text import printable
-from mustsee.verify.meanings import FILTERS, SUBSETS, name_with_meaning
+from mustsee.verify.reasons import FILTERS, SUBSETS, name_with_meaning
 
 MAX_UNASKED = 20  # videos without questions that are listed
 MAX_VIDEOS = 20  # videos listed by name

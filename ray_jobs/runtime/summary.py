@@ -27,7 +27,7 @@ from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import RULES_NOTE
 from mustsee.run.tables import Tables
 from mustsee.text import clock
-from mustsee.verify.meanings import STAGES, name_with_meaning
+from mustsee.verify.reasons import STAGES, name_with_meaning
 from mustsee.verify.sight import NOT_LOOKED_AT
 from ray_jobs.runtime.heartbeat import stop_heartbeat
 from ray_jobs.runtime.outcome import (

@@ -15,7 +15,7 @@ from mustsee.audit.battery import ConditionRun, Replies, compare_with_chance, pl
 from mustsee.evaluate.answers import verdict_on_failure, verdict_on_reply
 from mustsee.records import Question, Span, Verdict
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.options import order
+from mustsee.verify.conditions.seen import order
 
 OPTIONS = ("one", "two", "three", "four")
 # R: right in both turns; 1, 2, 3: as many options further, in both; T: right, then one further;

@@ -8,7 +8,7 @@ import pytest
 
 import mustsee
 from mustsee.audit.audit import RepeatReport, audit
-from mustsee.audit.clean import write_clean
+from mustsee.audit.show import write_clean
 from mustsee.layouts import hugging_face, ours, tasks
 from mustsee.recipes.cinepile import layout as cinepile
 from mustsee.recipes.egoschema import layout as egoschema

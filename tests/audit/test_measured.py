@@ -14,7 +14,7 @@ import mustsee
 from mustsee.audit import show
 from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit
 from mustsee.audit.battery import ConditionRun
-from mustsee.audit.clean import write_clean
+from mustsee.audit.show import write_clean
 from mustsee.evaluate.answers import FILTER, verdict_on_failure, verdict_on_reply
 from mustsee.layouts import QuestionFile
 from mustsee.records import Question, Verdict, Video
@@ -77,7 +77,7 @@ def test_a_condition_without_a_named_option_is_not_measured(
     assert "blind was not measured for m" in page
     assert FAILS["untested"] in page
     assert "0.0 % right" not in page
-    assert "Only the guessers guessed" not in terminal(show.rules(found))
+    assert "Only the guessers guessed" not in terminal(show.describe_rules(found))
 
 
 def test_what_another_condition_measured_is_shown_and_nothing_is_cleared() -> None:

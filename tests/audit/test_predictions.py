@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mustsee.audit.predictions import read_predicted_votes
+from mustsee.audit.doubts import read_predicted_votes
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import verdict_on_reply, with_answers
 from mustsee.layouts import ours

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mustsee.audit import repeats
-from mustsee.audit.fingerprints import fingerprint
+from mustsee.audit.repeats import fingerprint
 from mustsee.records import OPEN, Question, Video, passed_metric
 from tests.support import sample_videos
 

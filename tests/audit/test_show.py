@@ -16,7 +16,7 @@ import mustsee
 from mustsee.audit import page, repeats, show
 from mustsee.audit.audit import Audit, RepeatReport, audit
 from mustsee.audit.battery import ConditionRun
-from mustsee.audit.clean import write_clean
+from mustsee.audit.show import write_clean
 from mustsee.calls.llm import UNTESTED
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import FILTER
@@ -71,7 +71,9 @@ def test_broken_and_duplicate_questions_are_dropped_and_reasons_are_shown(
     assert left == ["What is poured?", "What does the\nman dig with?", "What is built?",
                     "What colour is it?"]  # fmt: skip
     said = terminal(
-        show.count_sentence(found), show.findings(reading.findings), show.drop_reasons_table(found)
+        show.count_sentence(found),
+        show.findings_table(reading.findings),
+        show.drop_reasons_table(found),
     )
     for part in ("9 of 12 questions audited", "2 answer is outside", "1 no known answer",
                  "9 questions: too few to distinguish", "line 7", "'E'", "line 11",
@@ -127,7 +129,7 @@ def test_negative_ratios_and_untested_keys_are_shown_as_not_measured(tmp_path: P
     ratio = found.figures[0].shortcuts.ratio
     assert ratio is not None
     assert ratio.value < 0
-    said = terminal(show.headline(found), show.rules(found))
+    said = terminal(show.figures_table(found), show.describe_rules(found))
     assert "none measured (-" in said
     assert f"{UNTESTED} Rules were asked in its place: blind." in said
     assert "keys in doubt" not in said

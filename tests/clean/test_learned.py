@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from mustsee.clean import learned
+from mustsee.clean import rule
 from mustsee.clean.columns import TrainingRow
-from mustsee.clean.learned import CommonAnswers, LearnedGuesser, as_choice
+from mustsee.clean.rule import CommonAnswers, LearnedGuesser, as_choice
 from mustsee.questions.learned import fit_folds, make_features
 
 
@@ -103,7 +103,7 @@ def test_rows_of_one_video_do_not_teach_each_other(apart: bool) -> None:
 def test_rare_answers_are_forgotten_and_common_ones_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(learned, "MAX_COUNTED", 50)
+    monkeypatch.setattr(rule, "MAX_COUNTED", 50)
     answers = CommonAnswers()
     for n in range(1000):
         text = "yes" if n % 2 else f"rare {n}"

@@ -5,9 +5,16 @@ import random
 import pytest
 
 from mustsee.clean.columns import TrainingRow
-from mustsee.clean.grade import grade_by_rules
-from mustsee.clean.learned import LearnedGuesser
-from mustsee.clean.rule import FAILED, RIGHT, WRONG, BlindRule, ReaderScores, decide
+from mustsee.clean.rule import (
+    FAILED,
+    RIGHT,
+    WRONG,
+    BlindRule,
+    LearnedGuesser,
+    ReaderScores,
+    decide,
+    grade_by_rules,
+)
 from mustsee.errors import UserError
 
 

@@ -41,7 +41,7 @@ from mustsee.evaluate.compare import (
     compare_models,
     score_evaluation,
 )
-from mustsee.evaluate.metrics import MLVU_7
+from mustsee.evaluate.scorers.official import MLVU_7
 from mustsee.records import Point, Question, Verdict, Video
 from mustsee.stats import Difference
 from tests.evaluate.test_score import TYPES, ask, right, two_models, wrong

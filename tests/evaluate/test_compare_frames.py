@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mustsee.evaluate.compare import compare_models
-from mustsee.evaluate.compare_frames import draw_frames, frame_points
+from mustsee.evaluate.compare_page import draw_frames, frame_points
 from mustsee.evaluate.drawing import save_chart
 from tests.evaluate.test_compare import answered, evaluate
 

@@ -14,7 +14,6 @@ from mustsee.evaluate.compare_sets import (
     describe_labels,
     describe_overlaps,
     group_by_benchmark,
-    name_some,
 )
 from mustsee.records import Point, Question
 from tests.evaluate.test_compare import evaluate
@@ -92,8 +91,3 @@ def test_other_labels_are_said_and_no_reason_to_refuse() -> None:
     (note,) = describe_labels([evaluated("A", BASE), evaluated("C", BASE), relabelled])
     assert note.startswith("B has other labels of 1 questions than A")
     assert note.endswith("type in q0; skill in q0.")
-
-
-def test_names_are_cut() -> None:
-    assert name_some(["a", "b", "c"]) == "a, b, c"
-    assert name_some(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"

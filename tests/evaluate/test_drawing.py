@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mustsee.evaluate import certificate_show, score, score_show
-from mustsee.evaluate.certificate import Certificate, CertificateClip
+from mustsee.evaluate import score, score_show
+from mustsee.evaluate.certificate import (
+    Certificate,
+    CertificateClip,
+    draw_certificates,
+    write_certificates,
+)
 from mustsee.evaluate.drawing import new_axes, save_chart
 from mustsee.judge.judge import Identity, Record
 from mustsee.recipes.egoschema.clips import HeatMap
@@ -67,8 +72,8 @@ def test_other_charts_name_the_missing_package(tmp_path: Path) -> None:
     one = Certificate(
         question_id="q", video_id="v", duration=2.0, clip=clip, most_wrong=0, calls=1, unanswered=0
     )
-    certificate_show.write(tmp_path, [one])
-    assert "certificate.png" in str(certificate_show.draw(tmp_path, [one]))
+    write_certificates(tmp_path, [one])
+    assert "certificate.png" in str(draw_certificates(tmp_path, [one]))
     assert (tmp_path / "certificate.json").exists()
     heat = HeatMap(lengths=(60.0,), densities=(5.0,), counts=((3,),))
     assert len(egoschema.draw_heat_map(tmp_path, heat)) == 1

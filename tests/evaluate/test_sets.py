@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee import stats
-from mustsee.evaluate import every_eval_ever, score, score_show
+from mustsee.evaluate import score, score_show, shared_results
 from mustsee.questions.chance import chance_of_all, chance_of_matching, chance_of_square
 from mustsee.records import OPEN, PAIR, SET, Question
 from tests.evaluate.test_score import ask, right, wrong
@@ -134,8 +134,8 @@ def test_shared_records_have_the_scores_of_sets(tmp_path: Path) -> None:
     questions = [*answered(made_set(0), 5), *answered(made_set(1, video="w"), 3)]
     questions += pair(500, both=True)
     results = score.score(questions)
-    about = every_eval_ever.RecordInfo(dataset="d", when=0.0, version="1", asked_with={})
-    (path,) = every_eval_ever.write(tmp_path, results, questions, about)
+    about = shared_results.RecordInfo(dataset="d", when=0.0, version="1", asked_with={})
+    (path,) = shared_results.write_every_eval_ever(tmp_path, results, questions, about)
     scores = {
         r["evaluation_result_id"]: r["score_details"]["score"]
         for r in json.loads(path.read_text())["evaluation_results"]

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from mustsee.evaluate import answers, every_eval_ever, inspect_log
-from mustsee.evaluate.every_eval_ever import RecordInfo
+from mustsee.evaluate import answers, shared_results
 from mustsee.evaluate.score import EvaluationResults, score
+from mustsee.evaluate.shared_results import RecordInfo
 from mustsee.records import Question, Video
 from tests.layouts.test_lmms_eval import made, replies
 
@@ -40,7 +40,7 @@ def evaluated(model: str = "org/some model: 7B") -> tuple[list[EvaluationResults
 
 def record(folder: Path, **about: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     results, asked = evaluated()
-    (path,) = every_eval_ever.write(folder, results, asked, replace(ABOUT, **about))
+    (path,) = shared_results.write_every_eval_ever(folder, results, asked, replace(ABOUT, **about))
     found = json.loads(path.read_text())
     lines = folder / "every_eval_ever" / found["detailed_evaluation_results"]["file_path"]
     return found, [json.loads(line) for line in lines.read_text().splitlines()]
@@ -81,7 +81,7 @@ def test_records_are_valid_by_the_official_schema(tmp_path: Path) -> None:
     folder = Path(spec.submodule_search_locations[0]) / "schemas"
     found, lines = record(tmp_path)
     whole = json.loads((folder / "eval.schema.json").read_text())
-    assert whole["version"] == every_eval_ever.SCHEMA
+    assert whole["version"] == shared_results.SCHEMA
     jsonschema.Draft7Validator(whole).validate(found)
     each = json.loads((folder / "instance_level_eval.schema.json").read_text())
     for line in lines:
@@ -91,12 +91,12 @@ def test_records_are_valid_by_the_official_schema(tmp_path: Path) -> None:
 
 
 def test_inspect_reads_the_log(tmp_path: Path) -> None:
-    if not inspect_log.there():
+    if not shared_results.has_inspect():
         pytest.skip("inspect_ai is not installed")
     from inspect_ai.log import read_eval_log
 
     results, asked = evaluated()
-    (path,) = inspect_log.write(tmp_path, results, asked, ABOUT)
+    (path,) = shared_results.write_inspect_log(tmp_path, results, asked, ABOUT)
     log = read_eval_log(str(path))
     assert log.status == "success"
     assert log.results is not None

@@ -18,7 +18,7 @@ from mustsee.files import schemas
 from mustsee.files.parquet import RECORD, check_digests
 from mustsee.files.tables import read_table
 from mustsee.layouts.reading import rows_of
-from mustsee.raters import write_back
+from mustsee.raters import votes
 from mustsee.records import Line, Question, Span, Video
 from mustsee.run.outputs import ScratchFile, publish, write_rows
 from ray_jobs.cli.launch import build, compose
@@ -138,7 +138,7 @@ def test_votes_that_change_the_table_change_its_digest(
 ) -> None:
     table, before = run / "questions.parquet", (run / "questions.parquet").read_bytes()
     fewer = list(mustsee.Dataset(str(run)).questions)[:20]
-    assert write_back.replace_table(table, fewer) == run / "questions.1.parquet"
+    assert votes.replace_table(table, fewer) == run / "questions.1.parquet"
     check_digests(run)
     assert len(mustsee.Dataset(str(run)).questions) == 20
     assert (run / "questions.1.parquet").read_bytes() == before
@@ -147,10 +147,10 @@ def test_votes_that_change_the_table_change_its_digest(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(write_back, "_put_in_place", killed)
+        patch.setattr(votes, "_put_in_place", killed)
         with pytest.raises(KeyboardInterrupt):
-            write_back.replace_table(table, fewer[:10])
-    write_back.complete_replacement(table)  # what `rate` does first
+            votes.replace_table(table, fewer[:10])
+    votes.complete_replacement(table)  # what `rate` does first
     check_digests(run)
     assert len(mustsee.Dataset(str(run)).questions) == 10
 

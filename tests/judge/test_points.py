@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import BadRow, Unparsed
-from mustsee.judge.points import PointsGrade, grade_form, grade_points
+from mustsee.judge.points import PointsGrade, counted_points, grade_form, grade_statements
 from mustsee.prompts import Prompts
 from mustsee.records import COUNTED, GIVEN, UNREACHED
 from tests.support.every_prompt import DEEP
@@ -63,7 +63,8 @@ class Grader:
 def grade(model: Grader, answer: str, states: Sequence[str] = (COUNTED,) * 3) -> PointsGrade:
     asker = Asker(llm=model, prompts=Prompts(), tries=1)
     points = tuple(replace(p, state=s) for p, s in zip(DEEP.points, states, strict=True))
-    return asyncio.run(grade_points(replace(DEEP, points=points), answer, asker))
+    counted = counted_points(replace(DEEP, points=points))
+    return asyncio.run(grade_statements(DEEP.question, answer, counted, DEEP.contradictions, asker))
 
 
 def test_only_points_that_count_are_graded_all_in_one_call() -> None:

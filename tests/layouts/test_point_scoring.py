@@ -110,9 +110,15 @@ def test_a_task_asks_and_scores_as_the_judge_does(tmp_path: Path, grader: type[G
     assert not (tmp_path / "our_task_open.yaml").exists() or row not in _opens(tmp_path, rows)
     grader.replies.append(GRADES)
     scores = task["process_results"](row, [f"<think>the stove?</think>{ANSWER}"])
-    scripted = Scripted()
+    scripted, asked = Scripted(), questions()[0]
     grade = asyncio.run(
-        ours.grade_points(questions()[0], ANSWER, Asker(llm=scripted, prompts=Prompts(), tries=1))
+        ours.grade_statements(
+            asked.question,
+            ANSWER,
+            ours.counted_points(asked),
+            asked.contradictions,
+            Asker(llm=scripted, prompts=Prompts(), tries=1),
+        )
     )
     assert grade.score == 0  # 3 of 6, less 2 and 1
     assert scores["points"]["score"] == grade.score

@@ -18,7 +18,7 @@ from mustsee.offline.facts_phrases import STATES, VIEWS, resembles
 from mustsee.questions.orders import has_known_place, naturalness
 from mustsee.records import Fact, Span
 from mustsee.text import length
-from mustsee.verify.guess.replies import matching_form, rankings
+from mustsee.verify.guess.ask import matching_form, rankings
 from tests.offline.test_sight import BLUE, BRIGHT, DARK, GREEN, RED, WIDTH, card, plain, shown
 
 RED_AREA, BLUE_AREA = "a large red area", "a large blue area"

@@ -8,7 +8,7 @@ from mustsee.calls.llm import Message, Request
 from mustsee.offline import filters, sight
 from mustsee.prompts import ROOT
 from mustsee.verify import worth
-from mustsee.verify.guess.replies import ranking, rankings
+from mustsee.verify.guess.ask import ranking, rankings
 from tests.support.neptune_video import SAID
 
 

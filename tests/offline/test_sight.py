@@ -15,7 +15,7 @@ from mustsee.media.frames import encode
 from mustsee.offline import sight
 from mustsee.offline.facts_questions import DECIDERS, phrases_of
 from mustsee.records import Line, Span
-from mustsee.verify.guess.replies import rankings
+from mustsee.verify.guess.ask import rankings
 from mustsee.verify.look_replies import look_form
 from tests.facts.tables import table_of
 

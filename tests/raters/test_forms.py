@@ -16,7 +16,7 @@ from mustsee.raters.ballots import CastVote
 from mustsee.raters.decision import decide, settle_field, shared_spans
 from mustsee.raters.form import FormField, FormStep, RatingForm, Round
 from mustsee.raters.results import results
-from mustsee.raters.videos import rows, tasks
+from mustsee.raters.tasks import annotation_rows, video_tasks
 from mustsee.raters.votes import apply_votes
 from mustsee.recipes.mlvu.annotated import from_table, questions_of
 from mustsee.records import Question, Span, Verdict, Video
@@ -365,14 +365,14 @@ def test_too_few_raters_are_refused_and_the_needed_number_is_given() -> None:
 
 def test_answers_to_mlvu_tasks_become_questions() -> None:
     mlvu_form = form("mlvu")
-    video_tasks = tasks(
+    made = video_tasks(
         mlvu_form, [Video(video_id="v", uri="v.mp4"), Video(video_id="w", uri="", drop="x")]
     )
-    assert [q.question_id for q in video_tasks] == [
+    assert [q.question_id for q in made] == [
         "v/topic_reasoning", "v/summary", "v/plotQA", "v/subPlot",
     ]  # fmt: skip
-    assigned = items(mlvu_form, [q.question_id for q in video_tasks], raters=1, people=())
-    assert [i.name for i in assigned] == [f"{q.question_id}/{q.question_type}" for q in video_tasks]
+    assigned = items(mlvu_form, [q.question_id for q in made], raters=1, people=())
+    assert [i.name for i in assigned] == [f"{q.question_id}/{q.question_type}" for q in made]
     answers_of = {
         "plotQA": {"question": "What does the man in red open?", "answer": "a box",
                    "wrong": ["a door", "a letter", "a can"], "evidence": [[3, 5]]},
@@ -381,9 +381,9 @@ def test_answers_to_mlvu_tasks_become_questions() -> None:
         "summary": {"answer": "A man opens a box. A boy picks up a hat."},
     }  # fmt: skip
     votes = [cast(kind, "ana", answers, f"v/{kind}") for kind, answers in answers_of.items()]
-    table = rows({q.question_id: q for q in video_tasks}, votes)
+    table = annotation_rows({q.question_id: q for q in made}, votes)
     lengths = {"short": 100.0, "long": 1000.0, "fit": 300.0}
-    by_length = tasks(
+    by_length = video_tasks(
         mlvu_form, [Video(video_id=v, uri="", duration=s) for v, s in lengths.items()]
     )
     summaries = [q for q in by_length if q.question_type == "summary"]
@@ -394,7 +394,7 @@ def test_answers_to_mlvu_tasks_become_questions() -> None:
         ("fit/summary_first_180", (Span(0, 180),)),
     ]
     early = cast("summary_first_180", "ana", {"answer": "A man runs."}, "fit/summary_first_180")
-    (row,) = rows({q.question_id: q for q in summaries}, [early])
+    (row,) = annotation_rows({q.question_id: q for q in summaries}, [early])
     assert (row["kind"], row["start"], row["end"]) == ("summary", 0.0, 180.0)
     questions = {q.question_type: q for q in questions_of(from_table(table))["v"]}
     assert [q.drop for q in questions.values()] == [None, None, None]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.raters import marks
+from mustsee.raters.form import merge_marks
 from mustsee.records import Span
 
 span = st.tuples(st.floats(0, 170), st.floats(0, 10)).map(lambda p: Span(p[0], p[0] + p[1]))
@@ -19,11 +19,11 @@ def covered(merged, time) -> bool:
 
 @given(spans, st.randoms(use_true_random=False))
 def test_merged_marks_cover_all_marks_and_are_disjoint(unmerged, shuffler) -> None:
-    merged = marks.merge(unmerged, duration=180)
+    merged = merge_marks(unmerged)
     shuffled = list(unmerged)
     shuffler.shuffle(shuffled)
-    assert marks.merge(shuffled, duration=180) == merged
-    assert marks.merge(merged, duration=180) == merged
+    assert merge_marks(shuffled) == merged
+    assert merge_marks(merged) == merged
     assert all(b.start - a.end >= 5 for a, b in pairwise(merged))
     for mark in unmerged:
         assert covered(merged, mark.start)
@@ -37,15 +37,11 @@ def test_merged_marks_cover_all_marks_and_are_disjoint(unmerged, shuffler) -> No
         for start, end in inside:
             assert start - reach < 5 + 0.2
             reach = max(reach, end)
-    assert marks.length(unmerged, duration=180) == pytest.approx(sum(p.seconds for p in merged))
 
 
 def test_marks_have_the_limits_of_the_paper() -> None:
-    assert marks.length([Span(3, 3)]) == pytest.approx(0.1)
-    assert marks.merge([Span(0, 1), Span(6, 7)]) == [Span(0, 1), Span(6, 7)]
-    assert marks.merge([Span(0, 1), Span(5.9, 7)]) == [Span(0, 7)]
-    assert marks.widen(Span(180, 180), 0.1, 180).end == 180
-    with pytest.raises(ValueError, match="within the video"):
-        marks.merge([Span(5, 4)])
-    with pytest.raises(ValueError, match="within the video"):
-        marks.merge([Span(5, 181)], 180)
+    (mark,) = merge_marks([Span(3, 3)])
+    assert (mark.start, mark.end) == pytest.approx((2.95, 3.05))
+    assert merge_marks([Span(0, 0)]) == [Span(0, 0.1)]
+    assert merge_marks([Span(0, 1), Span(6, 7)]) == [Span(0, 1), Span(6, 7)]
+    assert merge_marks([Span(0, 1), Span(5.9, 7)]) == [Span(0, 7)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.raters.modalities import from_table, human
+from mustsee.raters.votes import mark_modalities, read_modalities
 from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Question
 from ray_jobs.export import Export
@@ -36,28 +36,28 @@ def marks() -> list[dict[str, str]]:
 
 
 def test_questions_that_most_raters_answer_by_sound_alone_are_not_in_mmh() -> None:
-    marked = human(QUESTIONS, from_table(marks()))
+    marked = mark_modalities(QUESTIONS, read_modalities(marks()))
     assert [q.subsets for q in marked] == [("mma", "mmh"), (), (), ()]
     assert [q.metrics.get("audio_only") for q in marked] == [
         pytest.approx(1 / 3), 0.0, pytest.approx(2 / 3), None,
     ]  # fmt: skip
-    assert human(marked, from_table(marks())) == marked
-    half = from_table([*marks()[6:7], *marks()[8:9]])  # one says audio, one video
-    assert human(QUESTIONS, half)[2].subsets == ("mmh",)
+    assert mark_modalities(marked, read_modalities(marks())) == marked
+    half = read_modalities([*marks()[6:7], *marks()[8:9]])  # one says audio, one video
+    assert mark_modalities(QUESTIONS, half)[2].subsets == ("mmh",)
 
 
 @pytest.mark.parametrize("name", ["blind", "blind_2", "options"])
 def test_guesses_without_video_and_transcript_keep_questions_out_of_mmh(name: str) -> None:
     asked = [ask(0, metrics={f"{name}_passed": 0.0}), ask(1, metrics={"asr_passed": 0.0})]
-    marked = human(asked, from_table(marks()))
+    marked = mark_modalities(asked, read_modalities(marks()))
     assert [q.subsets for q in marked] == [(), ("mmh",)]
 
 
 def test_marks_of_unknown_questions_or_modalities_are_refused() -> None:
     with pytest.raises(UserError, match="row 1"):
-        from_table([{"question_id": "v/0", "needs": "eyes"}])
+        read_modalities([{"question_id": "v/0", "needs": "eyes"}])
     with pytest.raises(UserError, match="none of the marks"):
-        human([ask(9)], from_table(marks()))
+        mark_modalities([ask(9)], read_modalities(marks()))
 
 
 def test_all_three_files_are_written(tmp_path: Path) -> None:

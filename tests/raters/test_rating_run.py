@@ -170,15 +170,15 @@ def test_answers_to_questions_with_points_are_rated_point_by_point(tmp_path: Pat
 
 
 def test_a_question_with_more_points_than_fields_is_refused() -> None:
-    from mustsee.raters import replies
+    from mustsee.raters.tasks import reply_tasks
     from mustsee.records import Point
     from tests.evaluate.test_point_scores import ask, graded
 
     many = graded(ask(), 1, 1, 1, 1)
     many = replace(many, points=tuple(Point(text=f"point {n}") for n in range(13)))
     with pytest.raises(UserError, match="13 points and 1 wrong statements"):
-        replies.tasks([many], by_points=True)
-    assert replies.tasks([many]) == []  # they are no pairs for a judge of equivalence
+        reply_tasks([many], by_points=True)
+    assert reply_tasks([many]) == []  # they are no pairs for a judge of equivalence
 
 
 def test_each_person_of_a_study_gets_questions_on_two_videos_of_their_own() -> None:

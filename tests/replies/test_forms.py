@@ -52,7 +52,7 @@ from mustsee.server_probe.steps import (
     times_form,
 )
 from mustsee.text import LETTERS
-from mustsee.verify.guess.replies import ANSWER, matching_form, ranking, rankings
+from mustsee.verify.guess.ask import ANSWER, matching_form, ranking, rankings
 from mustsee.verify.look_replies import (
     CANNOT,
     HOLDS,

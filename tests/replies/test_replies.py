@@ -19,7 +19,7 @@ from mustsee.recipes.mlvu.ask import needle_form
 from mustsee.recipes.neptune.replies import PROSE, topics
 from mustsee.records import Span
 from mustsee.replies.forms import Form
-from mustsee.verify.guess.replies import ranking
+from mustsee.verify.guess.ask import ranking
 from mustsee.verify.look_replies import CANNOT, look_form
 
 ASKED = (

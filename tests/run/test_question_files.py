@@ -8,7 +8,7 @@ import pytest
 
 import mustsee
 from mustsee.files import schemas
-from mustsee.raters.write_back import complete_replacement, replace_table
+from mustsee.raters.votes import complete_replacement, replace_table
 from mustsee.records import Question, Span, Video
 from mustsee.run import browse, outputs, report
 from mustsee.run.outputs import ScratchFile, publish, write_rows
@@ -94,7 +94,7 @@ def test_a_kill_between_the_old_and_the_new_table_loses_no_question(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("mustsee.raters.write_back.os.replace", killed)
+        patched.setattr("mustsee.raters.votes.os.replace", killed)
         with pytest.raises(KeyboardInterrupt):
             replace_table(table, questions[:-1])
     assert not table.exists()

@@ -38,7 +38,7 @@ from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally
 from mustsee.facts.weigh import weigh_group
 from mustsee.facts.wording import read_back, word_questions
-from mustsee.judge.points import grade_points
+from mustsee.judge.points import counted_points, grade_statements
 from mustsee.judge.prompt import PROMPT
 from mustsee.papers import Paper, papers
 from mustsee.prompts import Prompts, RenderedPrompt
@@ -221,7 +221,10 @@ async def _facts(asker: RecordingAsker) -> None:
     questions = tuple(f"Which of these is seen next after {phrase}?" for phrase in PHRASES)
     await rank([(q, OPTIONS[:3]) for q in questions[:2]], asker, seed=0)
     await _deep(asker)
-    await grade_points(DEEP, "A man opens the box before the dog comes.", asker)
+    await grade_statements(
+        DEEP.question, "A man opens the box before the dog comes.", counted_points(DEEP),
+        DEEP.contradictions, asker,
+    )  # fmt: skip
     await match(questions, OPTIONS[:3], asker, seed=0, transcript="[1.0-2.0] Hello.")
 
 

@@ -6,11 +6,11 @@ a rule names; "" is the rule for any other benchmark. `mustsee.evaluate.rescore`
 
 from collections.abc import Mapping
 
-from mustsee.evaluate.scorers import lmms_eval, official, ours, vlmevalkit
+from mustsee.evaluate.scorers import lmms_eval, official, reading, vlmevalkit
 from mustsee.evaluate.scorers.reading import ScoringRule
 
 SCORERS: Mapping[str, Mapping[str, ScoringRule]] = {
-    "ours": ours.RULES,
+    "ours": reading.OUR_RULES,
     "lmms_eval": lmms_eval.RULES,
     "vlmevalkit": vlmevalkit.RULES,
     "vlmevalkit_draw": vlmevalkit.RANDOM_RULES,

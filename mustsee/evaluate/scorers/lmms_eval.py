@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from mustsee.evaluate import metrics
-from mustsee.evaluate.scorers.official import read_cinepile, read_tempcompass
+from mustsee.evaluate.scorers.official import MLVU_7, MLVU_9, read_cinepile, read_tempcompass
 from mustsee.evaluate.scorers.reading import ReplyReading, ScoringRule, score_letter
 from mustsee.text import LETTERS
 
@@ -176,7 +175,7 @@ RULES = {
         read=read,
         failed="",
         letters=letters,
-        averages=(metrics.MLVU_7, metrics.MLVU_9) if name == "mlvu" else (),
+        averages=(MLVU_7, MLVU_9) if name == "mlvu" else (),
     )
     for name, read, letters in (
         ("", read_by_rank, ""),

@@ -12,6 +12,8 @@ from mustsee.evaluate.scorers.reading import ReplyReading, ScoringRule, score_le
 from mustsee.replies.extract import official
 from mustsee.text import LETTERS
 
+MLVU_7 = ("topic_reasoning", "anomaly_reco", "findNeedle", "ego", "plotQA", "order", "count")
+MLVU_9 = (*MLVU_7, "sports_qa", "tutorial_qa")  # the released test adds two tasks
 # The last two are joined in its list, where commas are missing.
 _PREFIXES = ("The best answer is", "The correct answer is", "The answer is", "The answer",
              "The best option isThe correct option is", "Best answer:Best option:")  # fmt: skip

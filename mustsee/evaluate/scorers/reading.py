@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mustsee.replies.extract import extract
 from mustsee.text import LETTERS
 
 
@@ -48,3 +49,12 @@ class ScoringRule:
 def score_letter(letter: str | None, step: str, place: int) -> ReplyReading:
     """Return the reading of a letter that scores if it is that of the right option, at `place`."""
     return ReplyReading(letter=letter, step=step, points=float(letter == LETTERS[place]))
+
+
+def read_ours(reply: str, options: Sequence[str], place: int) -> ReplyReading:
+    """Read what the reply declares; the step is the rule of `mustsee.replies.extract.choice`."""
+    extraction = extract(reply, options)
+    return score_letter(extraction.letter, extraction.rule, place)
+
+
+OUR_RULES = {"": ScoringRule(version="mustsee.replies.extract", read=read_ours)}

@@ -35,8 +35,7 @@ from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.records import Provenance, Question, Span, Video
 from mustsee.replies.forms import Form, form
 from mustsee.verify.conditions.seen import plan, video_span
-from mustsee.verify.conditions.video_frames import VideoFrames
-from mustsee.verify.conditions.watch import plan_for_model
+from mustsee.verify.conditions.video_frames import VideoFrames, plan_for_model
 
 Written = tuple[Draft, str | None]  # a draft, and its fault of form or null
 

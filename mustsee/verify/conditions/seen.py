@@ -2,7 +2,9 @@
 
     plan(Condition(condition="evidence", fps=1.0), Span(0.0, 231.5), question.evidence, seed=0)
 
-Plans are deterministic in the seed. Filters, `ray_jobs.evaluate`, audits and certificates use them.
+Plans are deterministic in the seed. The options of a question are shown in an order that is rotated
+from run to run (`order`), and a long transcript as an `excerpt`. Filters, `ray_jobs.evaluate`,
+audits and certificates use them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from itertools import accumulate, groupby
 from typing import Literal
 
 from mustsee.errors import BadRow, UserError
-from mustsee.records import Line, Span, Video, Word
+from mustsee.records import Line, Question, Span, Video, Word
+from mustsee.text import length, term_vectors
 
 ConditionName = Literal[
     "blind",  # nothing
@@ -268,14 +271,14 @@ def _elsewhere(video: Span, spans: Sequence[Span], rng: random.Random) -> tuple[
     """
     taken = list(spans)
     cuts: list[Span] = []
-    for length in sorted((s.seconds for s in spans), reverse=True):
-        gaps = [g for g in subtract_spans(video, merge_spans(taken, video)) if g.seconds >= length]
+    for seconds in sorted((s.seconds for s in spans), reverse=True):
+        gaps = [g for g in subtract_spans(video, merge_spans(taken, video)) if g.seconds >= seconds]
         if not gaps:
             return ()
-        room = [g.seconds - length + MIN_REST_S for g in gaps]
+        room = [g.seconds - seconds + MIN_REST_S for g in gaps]
         gap = rng.choices(gaps, room)[0]
-        start = rng.uniform(gap.start, gap.end - length)
-        cuts.append(Span(start, start + length))
+        start = rng.uniform(gap.start, gap.end - seconds)
+        cuts.append(Span(start, start + seconds))
         taken.append(cuts[-1])
     return merge_spans(cuts, video)
 
@@ -322,3 +325,43 @@ def _out_of_order(times: Sequence[float], seed: int | str) -> tuple[float, ...]:
     while len(set(times)) > 1 and order == list(times):
         rng.shuffle(order)
     return tuple(order)
+
+
+def order(count: int, rotation: int) -> tuple[int, ...]:
+    """Return the indices of the options as shown: rotated by `rotation` positions, so that over
+    `count` rotations each option is once in each position (CinePile 2.0).
+    """
+    turn = rotation % count if count else 0
+    return tuple((i - turn) % count for i in range(count))
+
+
+def rotated_options(question: Question, rotation: int) -> tuple[str, ...]:
+    """Return the texts of the options in that order."""
+    return tuple(question.options[i] for i in order(len(question.options), rotation))
+
+
+def excerpt(lines: Sequence[Line], wanted: str, most: int) -> str:
+    """Return the lines that `nearest` keeps, as text with times."""
+    kept = nearest(lines, wanted, most)
+    return "\n".join(map(_format_line, kept)) if kept else "(nothing is said)"
+
+
+def nearest(lines: Sequence[Line], wanted: str, most: int) -> tuple[Line, ...]:
+    """Return the lines in order; if they have more than `most` words, those most similar in words
+    to the text `wanted`, as many as fit.
+    """
+    sizes = [length(_format_line(x)) for x in lines]
+    if sum(sizes) <= most:
+        return tuple(lines)
+    likeness = term_vectors(tuple(x.text for x in lines)).likeness(wanted)
+    kept: set[int] = set()
+    words_left = most
+    for index in sorted(range(len(lines)), key=lambda i: (-likeness[i], i)):
+        if sizes[index] <= words_left:
+            kept.add(index)
+            words_left -= sizes[index]
+    return tuple(lines[i] for i in sorted(kept))
+
+
+def _format_line(line: Line) -> str:
+    return f"[{line.start:.1f}-{line.end:.1f}] {' '.join(line.text.split())}"

@@ -34,8 +34,7 @@ from typing import Any
 from mustsee.calls.llm import is_rules
 from mustsee.errors import BadRow, UserError
 from mustsee.records import SET, Question, Verdict, Video, agreement_metric, guessed_metric
-from mustsee.verify.conditions.lines import excerpt
-from mustsee.verify.conditions.seen import Condition, plan, video_span
+from mustsee.verify.conditions.seen import Condition, excerpt, plan, video_span
 from mustsee.verify.guess.ask import (
     MATCH_PROMPT,
     OPEN_PROMPT,
@@ -47,9 +46,10 @@ from mustsee.verify.guess.ask import (
     guess_option,
     guess_together,
     match,
+    one_letter,
+    ranking,
 )
 from mustsee.verify.guess.counts import RIGHT_IN_SET
-from mustsee.verify.guess.replies import one_letter, ranking
 from mustsee.verify.outcome import GUESSED, HEARD, FilterOutcome, add_outcome, mark_unverified
 from mustsee.verify.vetting import VettingContext, is_judgeable
 

@@ -25,8 +25,7 @@ from mustsee.files.store import Store, identity
 from mustsee.judge.judge import JudgeConfig
 from mustsee.records import WHEN, Caption, Line, Question, Span, Video
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.options import order
-from mustsee.verify.conditions.seen import Condition, plan
+from mustsee.verify.conditions.seen import Condition, order, plan
 from tests.support.material import material
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "videos" / "pancakes.mp4"

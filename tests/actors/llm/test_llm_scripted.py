@@ -12,7 +12,7 @@ from actors.llm.scripted import ScriptedModel, fill_reply, quote
 from mustsee.calls.llm import Message, Request
 from mustsee.records import Line, Question, Span
 from mustsee.replies.forms import Form
-from mustsee.verify.guess.replies import ranking, rankings
+from mustsee.verify.guess.ask import ranking, rankings
 from mustsee.verify.look_replies import CANNOT, look_form
 from tests.support.every_prompt import calls
 

@@ -13,9 +13,16 @@ from rich.console import Console
 from actors.part import LlmConfig
 from actors.stages.certify import LOOKS, Certify
 from mustsee.calls.llm import Llm, Reply, Request
-from mustsee.evaluate import certificate_show
 from mustsee.evaluate.answers import answers
-from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps
+from mustsee.evaluate.certificate import (
+    Certificate,
+    CertificateClip,
+    CertificateSteps,
+    certificate_table,
+    draw_certificates,
+    read_certificates,
+    write_certificates,
+)
 from mustsee.records import Line, Span, Video
 from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.look_replies import OPEN, RIGHT, WRONG, OptionVerdict, say
@@ -64,7 +71,7 @@ def test_the_certificate_of_a_question_that_needs_four_frames(tmp_path: Path) ->
     (certified,) = Bench(tmp_path / "s").run(
         part(llm, CertificateSteps(shortest=0.5, rates=(1.0, 2.0))), video
     )
-    (certificate,) = certificate_show.certificates(certified.questions or ())
+    (certificate,) = read_certificates(certified.questions or ())
     assert certificate.clip is not None
     assert certificate.clip.frames == 4
     assert (certificate.clip.span.start + certificate.clip.span.end) / 2 == pytest.approx(4.0)
@@ -77,9 +84,9 @@ def test_the_certificate_of_a_question_that_needs_four_frames(tmp_path: Path) ->
     assert len(looks) == certificate.calls == len(llm.asked)
     assert all(v.reply and json.loads(v.detail)["condition"] for v in looks)
     assert answers(with_verdicts) == []
-    certificate_show.write(tmp_path, [certificate])
+    write_certificates(tmp_path, [certificate])
     assert pq.read_table(tmp_path / "certificates.parquet")["frames"].to_pylist() == [4]
-    assert certificate_show.draw(tmp_path, [certificate]) is None
+    assert draw_certificates(tmp_path, [certificate]) is None
     assert (tmp_path / "pictures/certificate.png").exists()
 
 
@@ -90,7 +97,7 @@ def test_clips_tried_in_turn_end_at_the_smallest_that_suffices(tmp_path: Path) -
     llm = CountingVerifier(4)
     steps = CertificateSteps(shortest=0.5, rates=(1.0, 2.0), in_turn=True)
     (certified,) = Bench(tmp_path / "s").run(part(llm, steps), video)
-    (certificate,) = certificate_show.certificates(certified.questions or ())
+    (certificate,) = read_certificates(certified.questions or ())
     assert certificate.clip is not None
     assert certificate.clip.frames == 4
     assert certificate.effort == pytest.approx(3 / 4)
@@ -104,7 +111,7 @@ def test_a_question_that_needs_no_video_has_a_certificate_of_no_frames(tmp_path:
     video = Video(video_id="v0", uri=str(video), duration=1.0, questions=(question,))
     llm = CountingVerifier(0)
     (certified,) = Bench(tmp_path / "s").run(part(llm, CertificateSteps()), video)
-    (certificate,) = certificate_show.certificates(certified.questions or ())
+    (certificate,) = read_certificates(certified.questions or ())
     assert certificate.clip is not None
     assert (certificate.clip.frames, certificate.effort, llm.asked) == (0, None, [0, 0, 0])
     (with_verdicts,) = certified.questions or ()
@@ -135,11 +142,11 @@ def test_a_certificate_shows_only_the_transcript_of_its_clip(tmp_path: Path) -> 
         ListeningVerifier(), CertificateSteps(shortest=0.5, rates=(1.0,)), transcript=True
     )
     (certified,) = Bench(tmp_path / "s").run(listens, video)
-    (certificate,) = certificate_show.certificates(certified.questions or ())
+    (certificate,) = read_certificates(certified.questions or ())
     assert certificate.clip is not None
     assert certificate.clip.span.end > 6.6
     (repeated,) = Bench(tmp_path / "s").run(listens, certified)
-    assert certificate_show.certificates(repeated.questions or ()) == [certificate]
+    assert read_certificates(repeated.questions or ()) == [certificate]
 
 
 def test_a_question_that_no_clip_answers_has_no_certificate(tmp_path: Path) -> None:
@@ -147,11 +154,11 @@ def test_a_question_that_no_clip_answers_has_no_certificate(tmp_path: Path) -> N
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(video), duration=1.0, questions=(question,))
     (certified,) = Bench(tmp_path / "s").run(part(CountingVerifier(99), CertificateSteps()), video)
-    certificates = certificate_show.certificates(certified.questions or ())
+    certificates = read_certificates(certified.questions or ())
     assert [c.clip for c in certificates] == [None]
-    certificate_show.write(tmp_path, certificates)
+    write_certificates(tmp_path, certificates)
     assert json.loads((tmp_path / "certificate.json").read_text())["without"] == 1
-    assert certificate_show.draw(tmp_path, certificates) is None
+    assert draw_certificates(tmp_path, certificates) is None
     assert not (tmp_path / "pictures").exists()
     shown = printed(certificates)
     assert "mean" not in shown
@@ -171,5 +178,5 @@ def test_counts_do_not_stand_under_the_head_mean() -> None:
 
 def printed(certificates: Sequence[Certificate]) -> str:
     shown = io.StringIO()
-    Console(width=100, file=shown).print(certificate_show.table(certificates))
+    Console(width=100, file=shown).print(certificate_table(certificates))
     return shown.getvalue()

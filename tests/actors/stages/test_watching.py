@@ -28,7 +28,7 @@ from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Line, Question, Span, Video
 from mustsee.verify.conditions.seen import Condition
-from mustsee.verify.conditions.watch import KIND, VideoPreparer
+from mustsee.verify.conditions.video_frames import KIND, VideoPreparer
 from mustsee.verify.look_replies import OPEN, RIGHT, WRONG, OptionVerdict, say
 from mustsee.verify.sight import Sight
 from tests.support import neptune_video

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from actors.llm.scripted import ScriptedLlm
+from mustsee.audit.repeats import near_duplicates
 from mustsee.calls.llm import Asker
 from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
 from mustsee.recipes.egoschema import no_question
 from mustsee.recipes.egoschema.ask import EgoSchemaSettings
 from mustsee.records import Question, Video
-from mustsee.verify.duplicates import Duplicates
 from tests.support.egoschema import asked, keywords
 
 # Questions of the forms that EgoSchema gives as examples (supplement, 6.1 and 6.2), in other words.
@@ -92,15 +92,17 @@ def test_one_of_near_duplicates_is_kept() -> None:
             out[row, 5] += 0.01
         return out
 
-    drops = Duplicates(seed=1)(questions, embed)
+    drops = near_duplicates(questions, embed, alike=0.95, seed=1)
     assert len(drops) == 1
     assert {*drops, *drops.values()} == {"q0", "q1"}
-    both = Duplicates(seed=1, answers=False)(questions, embed)
+    same = [replace(q, answer="one") for q in questions]
+    both = near_duplicates(same, embed, alike=0.95, seed=1)
     assert len(both) == 2
     assert len({*both, *both.values()}) == 3
+    assert len({*both.values()}) == 1
     dropped = [replace(questions[0], drop="x"), *questions[1:]]
-    assert Duplicates(seed=1)(dropped, embed) == {}
-    assert Duplicates()([], embed) == {}
+    assert near_duplicates(dropped, embed, alike=0.95, seed=1) == {}
+    assert near_duplicates([], embed, alike=0.95, seed=0) == {}
 
 
 def test_the_no_question_baseline(real_clips) -> None:

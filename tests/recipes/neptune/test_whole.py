@@ -18,7 +18,7 @@ from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import questions_form, whole
 from mustsee.records import Line, Span, Video
 from mustsee.verify.conditions.seen import Condition
-from mustsee.verify.conditions.watch import VideoPreparer
+from mustsee.verify.conditions.video_frames import VideoPreparer
 from tests.support import neptune_video
 from tests.support.coloured import coloured, row
 

@@ -18,12 +18,11 @@ from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Verdict, Video
 from mustsee.run.tables import Tables
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.lines import excerpt
+from mustsee.verify.conditions.seen import excerpt
 from mustsee.verify.conditions.video_frames import VideoFrames
-from mustsee.verify.guess.ask import Guess
+from mustsee.verify.guess.ask import Guess, ranking
 from mustsee.verify.guess.counts import sweep
 from mustsee.verify.guess.filters import BlindGuess, agreement
-from mustsee.verify.guess.replies import ranking
 from mustsee.verify.vetting import VettingContext, vet
 from ray_jobs.cli.launch import build, compose
 from tests.support.neptune_video import Replies, asker, sample_video

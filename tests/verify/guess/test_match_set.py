@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed
 from mustsee.text import LETTERS
-from mustsee.verify.guess.ask import match
-from mustsee.verify.guess.replies import matching_form
+from mustsee.verify.guess.ask import match, matching_form
 from tests.support.guesser import asker, requests
 
 MATCHING = matching_form(3)

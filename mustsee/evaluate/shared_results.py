@@ -1,35 +1,45 @@
-"""`every_eval_ever/`: results in the form of Every Eval Ever (schema 0.3.0), for its datastore.
+"""Results in the forms of other tools, whose numbers are those of `results.json`.
 
-Each answerer gets a folder in the datastore's form, `data/<dataset>/<developer>/<model>/`, with a
-record of every score and its interval, and a file of one line per question. Numbers are those of
-`results.json`; unknown facts (who serves the model, whether its weights are open) are "unknown".
+`every_eval_ever/`: in the form of Every Eval Ever (schema 0.3.0), for its datastore. Each answerer
+gets a folder in the datastore's form, `data/<dataset>/<developer>/<model>/`, with a record of every
+score and its interval, and a file of one line per question. Unknown facts (who serves the model,
+whether its weights are open) are "unknown".
+
+`inspect/<model>.eval`: as a log of Inspect, for its viewer (`inspect view --log-dir O/inspect`) and
+other tools. It is written if `inspect_ai` is installed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
+import importlib.util
 import json
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Any
 
 from mustsee.evaluate.answers import Answer, answers
 from mustsee.evaluate.score import EvaluationResults
+from mustsee.files.folders import write_json
 from mustsee.records import Question
 from mustsee.stats import Estimate
+from mustsee.text import LETTERS
 
 SCHEMA = "0.3.0"
-METRICS = {  # name -> kind, and whether lower is better
-    "accuracy": ("accuracy", False),
-    "mean of the types": ("accuracy", False),
-    "unparsed": ("error_rate", True),
-    "judged right": ("accuracy", False),
-    "sets all right": ("accuracy", False),
-    "sets share right squared": ("accuracy", False),
-    "pairs both right": ("accuracy", False),
+UNPARSED = "unparsed"  # the only metric of which less is better
+SCORER = "by_letter"  # name of the scorer in Inspect's logs
+INSPECT_METRICS = {  # name of a score -> its name in Inspect's logs
+    "accuracy": "accuracy",
+    UNPARSED: UNPARSED,
+    "mean of the types": "mean_of_types",
+    "sets all right": "set_all_right",
+    "sets share right squared": "set_squared",
+    "pairs both right": "pair_both_right",
 }
 
 
@@ -47,7 +57,7 @@ class RecordInfo:
     asked_with: Mapping[str, Any]
 
 
-def write(
+def write_every_eval_ever(
     folder: Path,
     results: Sequence[EvaluationResults],
     questions: Sequence[Question],
@@ -76,7 +86,7 @@ def write(
                 "checksum": hashlib.sha256(text.encode()).hexdigest(),
                 "total_rows": len(lines),
             }
-        path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_json(path, record)
         paths.append(path)
     return paths
 
@@ -105,27 +115,31 @@ def _record(one: EvaluationResults, name: str, about: RecordInfo) -> dict[str, A
 
 
 def _results(one: EvaluationResults, about: RecordInfo) -> Iterator[dict[str, Any]]:
-    unparsed = Estimate(
-        value=one.unparsed, low=None, high=None, n=one.asked - one.failed, clusters=0, method=""
-    )
-    judged = one.written.judged if one.written else None
-    overall = [("accuracy", one.weighted), ("mean of the types", one.macro)]
-    overall += [("unparsed", unparsed if one.weighted else None), ("judged right", judged)]
-    if one.sets is not None:
-        overall += [("sets all right", one.sets.whole)]
-        overall += [("sets share right squared", one.sets.squared)]
-    if one.pairs is not None:
-        overall += [("pairs both right", one.pairs.whole)]
-    for name, estimate in overall:
-        if estimate is not None:
-            yield _result(name, "", estimate, about)
+    for name, estimate in _overall_scores(one).items():
+        yield _result(name, "", estimate, about)
     for kind, group in one.types.items():
         if group.accuracy is not None:
             yield _result("accuracy", kind, group.accuracy, about)
 
 
+def _overall_scores(one: EvaluationResults) -> dict[str, Estimate]:
+    """Return the scores over all questions by name, of those that the answerer has."""
+    unparsed = Estimate(
+        value=one.unparsed, low=None, high=None, n=one.asked - one.failed, clusters=0, method=""
+    )
+    scores = {
+        "accuracy": one.weighted,
+        "mean of the types": one.macro,
+        UNPARSED: unparsed if one.weighted else None,
+        "judged right": one.written and one.written.judged,
+        "sets all right": one.sets and one.sets.whole,
+        "sets share right squared": one.sets and one.sets.squared,
+        "pairs both right": one.pairs and one.pairs.whole,
+    }
+    return {name: score for name, score in scores.items() if score is not None}
+
+
 def _result(name: str, kind: str, estimate: Estimate, about: RecordInfo) -> dict[str, Any]:
-    kind_of_metric, lower_is_better = METRICS[name]
     return {
         "evaluation_result_id": f"{name}: {kind}" if kind else name,
         "evaluation_name": f"{about.dataset}: {kind}" if kind else about.dataset,
@@ -137,9 +151,9 @@ def _result(name: str, kind: str, estimate: Estimate, about: RecordInfo) -> dict
             "evaluation_description": "Questions on long videos",
             "metric_id": name.replace(" ", "_"),
             "metric_name": name,
-            "metric_kind": kind_of_metric,
+            "metric_kind": "error_rate" if name == UNPARSED else "accuracy",
             "metric_unit": "proportion",
-            "lower_is_better": lower_is_better,
+            "lower_is_better": name == UNPARSED,
             "score_type": "continuous",
             "min_score": 0,
             "max_score": 1,
@@ -166,15 +180,22 @@ def _uncertainty(estimate: Estimate) -> dict[str, Any]:
 def _samples(
     one: EvaluationResults, record: Mapping[str, Any], questions: Sequence[Question]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a line for each multiple-choice question with a known answer that has replies."""
+    """Yield a line for each question of `_answered_questions`."""
+    for question, given in _answered_questions(one, questions):
+        yield _sample(question, given, record)
+
+
+def _answered_questions(
+    one: EvaluationResults, questions: Sequence[Question]
+) -> Iterator[tuple[Question, list[Answer]]]:
+    """Yield each multiple-choice question with a known answer that has replies, with these."""
     for question in questions:
-        if question.drop is not None or not question.options or question.answer_index is None:
-            continue
-        given = [
-            a for a in answers(question) if a.model == one.model and a.failed is None and a.rule
-        ]
-        if given:
-            yield _sample(question, given, record)
+        if question.drop is None and question.options and question.answer_index is not None:
+            given = [
+                a for a in answers(question) if a.model == one.model and a.failed is None and a.rule
+            ]
+            if given:
+                yield question, given
 
 
 def _sample(
@@ -220,3 +241,81 @@ def plain(name: str) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def has_inspect() -> bool:
+    """Whether `inspect_ai` is installed. Does not import it."""
+    return importlib.util.find_spec("inspect_ai") is not None
+
+
+def write_inspect_log(
+    folder: Path,
+    results: Sequence[EvaluationResults],
+    questions: Sequence[Question],
+    about: RecordInfo,
+) -> list[Path]:
+    """Write a log for each answerer with replies to multiple-choice questions; return the paths."""
+    logs = importlib.import_module("inspect_ai.log")
+    paths: list[Path] = []
+    for one in results:
+        samples = list(_inspect_samples(one, questions))
+        if one.weighted is None or not samples:
+            continue
+        log = logs.EvalLog(
+            status="success",
+            eval=logs.EvalSpec(
+                created=datetime.fromtimestamp(about.when, UTC).isoformat(),
+                task=about.dataset,
+                dataset=logs.EvalDataset(name=about.dataset, samples=one.asked),
+                model=one.model,
+                config=logs.EvalConfig(),
+                metadata=dict(about.asked_with),
+            ),
+            results=logs.EvalResults(
+                total_samples=one.asked,
+                completed_samples=len(samples),
+                scores=[_inspect_score(logs, one)],
+            ),
+            samples=samples,
+        )
+        path = folder / "inspect" / f"{plain(one.model)}.eval"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        logs.write_eval_log(log, str(path))
+        paths.append(path)
+    return paths
+
+
+def _inspect_score(logs: Any, one: EvaluationResults) -> Any:
+    scores = _overall_scores(one)
+    values = {
+        theirs: scores[name].value for name, theirs in INSPECT_METRICS.items() if name in scores
+    }
+    if (standard_error := scores["accuracy"].se) is not None:
+        values["stderr"] = standard_error
+    metrics = {name: logs.EvalMetric(name=name, value=value) for name, value in values.items()}
+    return logs.EvalScore(name=SCORER, scorer=SCORER, metrics=metrics)
+
+
+def _inspect_samples(one: EvaluationResults, questions: Sequence[Question]) -> Iterator[Any]:
+    """Yield a sample for each reply; rotations of the options are epochs of their question."""
+    logs, models, scorer = (
+        importlib.import_module(f"inspect_ai.{name}") for name in ("log", "model", "scorer")
+    )
+    for question, given in _answered_questions(one, questions):
+        for number, answer in enumerate(given, 1):
+            yield logs.EvalSample(
+                id=question.question_id,
+                epoch=number,
+                input=question.question,
+                choices=list(question.options),
+                target=LETTERS[question.answer_index or 0],
+                output=models.ModelOutput.from_content(one.model, answer.reply),
+                scores={
+                    SCORER: scorer.Score(
+                        value=scorer.CORRECT if answer.correct else scorer.INCORRECT,
+                        answer=answer.letter,
+                        explanation=answer.rule,
+                    )
+                },
+                metadata={"video_id": question.video_id, "type": question.question_type},
+            )

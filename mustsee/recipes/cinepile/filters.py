@@ -39,7 +39,7 @@ from mustsee.recipes.cinepile.scene import SceneLine, format_lines, scene_lines
 from mustsee.records import Question, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, one_of, record, words
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.options import order, rotated_options
+from mustsee.verify.conditions.seen import order, rotated_options
 from mustsee.verify.outcome import (
     AMBIGUOUS,
     DISPUTED,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mustsee.verify.conditions.options import rotated_options
 
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import BadRow, Transient
@@ -16,6 +15,7 @@ from mustsee.prompts import Prompts
 from mustsee.recipes.cinepile.filters import Refine
 from mustsee.records import Line, Question, SceneText, Video
 from mustsee.text import LETTERS
+from mustsee.verify.conditions.seen import rotated_options
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.vetting import VettingContext, vet

@@ -50,7 +50,7 @@ FAULTS = (
 # those that the last mending ends
 SLIGHT_FAULTS = ("beside", "double", "unclear", "telling", "stiff")
 NO_FAULT = "none"
-QUESTIONS_AT_ONCE = 60  # questions that one reply holds
+QUESTIONS_AT_ONCE = 40  # questions that one reply holds
 QUESTION_LISTS = "lists of open questions"  # `what` of the requests
 READINGS = "an editor's readings of open questions"  # `what` of the requests
 # names of counts in run.json

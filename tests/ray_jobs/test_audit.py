@@ -122,7 +122,7 @@ def test_an_audit_with_two_vision_models_reports_each(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "parts"),
     [
-        ({"answer": "longest"}, ["answer=", "guessers"]),
+        ({"answer": "guess"}, ["answer=", "guessers"]),
         ({"drops": "[blnd]"}, ["blnd", "duplicate"]),
         ({"table": "{video: v}"}, ["options", "question"]),
         ({"table": "{vido: v}"}, ["vido", "video"]),

@@ -161,7 +161,7 @@ def parts_form(count: int) -> Form[tuple[tuple[StatedPart, ...], ...]]:
         "part": {
             "part": "what the statement of this number says, in its own words",
             "verdict": f"one of {', '.join(truth)}",
-            "seen": "the second, and what is seen or heard there",
+            "second": "the second, and what is seen or heard there",
         }
     }
 

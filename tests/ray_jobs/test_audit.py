@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -66,7 +67,7 @@ def test_an_audit_of_a_table_writes_a_clean_version_and_can_be_resumed_and_compa
     assert pq.read_table(out / "audit.parquet").num_rows == 41
     page = (out / "report" / "index.html").read_text()
     assert "<h2>Guesses</h2>" in page
-    assert "http" not in page.replace("http-equiv", "")
+    assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?https?:""", page), "it needs no network"
     assert run(questions=file, out=out, encoder="null") == 0
     assert json.loads((out / "run.json").read_text())["computed"] == {"answer": 0}
     assert (out / "audit.json").read_bytes() == first

@@ -39,7 +39,8 @@ def test_evaluations_become_a_page_with_their_numbers(tmp_path: Path) -> None:
     release, board = tmp_path / "neptune_full.json", tmp_path / "board"
     neptune.write(questions(), release)
     for answer in ("random", "longest"):
-        assert run("evaluate", questions=release, out=board / answer, answer=answer) == 0
+        guess = {"answer": "guess", "answer.by": answer}
+        assert run("evaluate", questions=release, out=board / answer, **guess) == 0
     out = tmp_path / "compared"
     assert run("compare", evaluations=board, out=out) == 0
     found = scores(out)

@@ -49,7 +49,8 @@ def test_an_evaluation_writes_results_and_can_be_resumed(tmp_path: Path) -> None
     neptune.write(questions(), release)
     blind, guess = tmp_path / "blind", tmp_path / "guess"
     assert run("evaluate", questions=release, out=blind, answer="blind") == 0
-    assert run("evaluate", questions=release, out=guess, answer="longest") == 0
+    longest = {"answer": "guess", "answer.by": "longest"}
+    assert run("evaluate", questions=release, out=guess, **longest) == 0
     record = json.loads((guess / "results.json").read_text())
     (one,) = record["results"]
     assert one["model"] == "guess longest"

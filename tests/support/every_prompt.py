@@ -28,6 +28,7 @@ from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
 from mustsee.facts.mix import Skill
+from mustsee.facts.parts import look_at_parts
 from mustsee.facts.point_exam import answer_blind, answer_seen
 from mustsee.facts.point_grades import grade_answers
 from mustsee.facts.points import Statement, compose_open, make_statements
@@ -242,6 +243,10 @@ async def _deep(asker: RecordingAsker) -> None:
     claims = await list_claims(video, table, asker, frames, rules, tally, seed=0)
     weighed = (claims[0], replace(claims[1], altered=()))
     await weigh_group(video, table, weighed, asker, frames, rules, seed=0)
+    shown = [replace(c, claim_id=str(n), shown=(Span(11.0, 13.0),)) for n, c in enumerate(weighed)]
+    shown.append(replace(shown[0], claim_id="2"))
+    assert rules.parts is not None
+    await look_at_parts(video, shown, asker, frames, rules, rules.parts, seed=0)
     statements = make_statements(table, claims[:1])
     skills = (Skill(name="cause", share=1.0), Skill(name="tools", share=1.0, definition="a tool"))
     wanted = {"cause": 1, "tools": 2}

@@ -112,7 +112,7 @@ def test_a_wrong_model_is_reported_before_the_job(
 
 @pytest.fixture(
     scope="module",
-    params=["minilm", "jax", "siglip", "siglip tower", "efficientnet", "openai"],
+    params=["minilm", "another", "siglip", "siglip tower", "efficientnet", "openai"],
 )
 def embedder(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -125,7 +125,7 @@ def embedder(
         endpoint = {"base_url": server.url, "key_env": None}
         makes: dict[str, Callable[[], Part]] = {
             "minilm": lambda: sent("embed", "minilm"),
-            "jax": lambda: sent("embed", "jax", model=str(tiny_models.bert(folder))),
+            "another": lambda: sent("embed", "minilm", model=str(tiny_models.bert(folder))),
             "siglip": lambda: sent("embed", "siglip", model=str(siglip(folder)), batch=2),
             "siglip tower": lambda: sent("embed", "siglip", model=str(paligemma(folder)), batch=2),
             "efficientnet": lambda: sent("embed", "efficientnet"),

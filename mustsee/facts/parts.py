@@ -2,7 +2,7 @@
 
     claims = await check_parts(video, claims, verifier, frames, rules, tally, seed=seed)
 
-PART 1: Boris lies on the counter | WRONG | 96.5: he slumps into a chair beside it
+PART 1: the dog gets out over the hedge | WRONG | 96.5: it slips through a gap below
 
 Altered versions test what a claim turns on. What it says by the way, such as where somebody falls,
 no version tests, and a look that judges whole sentences lets it pass. Here the verifier writes down

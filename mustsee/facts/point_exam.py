@@ -327,17 +327,21 @@ def full_answer(
     told: Sequence[Statement],
     states: Sequence[str],
     written: PointsGrade,
-    doubted: Collection[tuple[str, ...]] = (),
+    doubted: Collection[tuple[str, ...]],
 ) -> str:
     """Return the writer's answer, if it states all points that count, none that a viewer
     contradicts (`doubted`), and nothing that is known to be wrong; or else the points that the
     viewer told, one after the other.
     """
-    wanted = [
-        0 if one.facts in doubted else 1 if state == COUNTED else verdict
-        for one, state, verdict in zip(draft.statements, states, written.verdicts, strict=True)
-    ]
-    is_sound = tuple(wanted) == tuple(written.verdicts) and -1 not in written.verdicts
+    verdicts = dict(zip((one.facts for one in draft.statements), written.verdicts, strict=True))
+    counted = (
+        one.facts for one, state in zip(draft.statements, states, strict=True) if state == COUNTED
+    )
+    is_sound = (
+        all(verdicts[facts] == 1 for facts in counted)
+        and not any(verdicts.get(facts) == 1 for facts in doubted)
+        and -1 not in written.verdicts
+    )
     if draft.answer and is_sound and not any(written.asserted):
         return draft.answer
     return " ".join(statement.text for statement in told)

@@ -19,12 +19,13 @@ from dataclasses import dataclass, replace
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.deep_settings import ClaimRules
+from mustsee.facts.look import SHOWN_MARGIN_S, show_spans
 from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.questions.rows import Rows, parse_choice, rows_form
 from mustsee.records import Claim, Span, Video
 from mustsee.replies.forms import Form
 from mustsee.text import terms, words
-from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, video_span
+from mustsee.verify.conditions.seen import Condition, merge_spans
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 PROMPT = "facts/parts"
@@ -32,7 +33,6 @@ SHOWN, WRONG, NOT_SHOWN = "SHOWN", "WRONG", "NOT SHOWN"
 PART_LOOKS = "looks at the parts of claims"  # `what` of the requests
 NOT_WHOLLY = "claims that hold, but for a part"  # name of a count in run.json
 UNREAD = "a look at its parts could not be read"
-SHOWN_MARGIN_S = 1.0  # seconds around the moments that are shown
 SECOND_AT = 0.0  # `at` of the second look
 
 
@@ -134,20 +134,12 @@ async def look_at_parts(
     seed: int,
 ) -> tuple[tuple[StatedPart, ...], ...]:
     """Return the parts of each claim as one look finds them."""
-    whole = video_span(video)
-    planned = plan(see, whole, wide_spans(claims))
-    times = planned.times if planned else ()
-    shown = planned.spans if planned else (whole,)
-    spoken = [Span(s.start - rules.spoken_margin, s.end + rules.spoken_margin) for s in shown]
+    spans = [span for claim in claims for span in claim.shown]
     return await verifier.ask(
         PROMPT,
         parts_form(len(claims)),
         seed=seed,
-        images=await frames.jpegs(times, see),
-        video=whole,
-        spans=shown,
-        frames=times,
-        lines=lines_within(video.lines or (), merge_spans(spoken, whole)),
+        **await show_spans(video, spans, see, frames, spoken=rules.spoken_margin),
         statements=tuple(claim.text for claim in claims),
     )
 

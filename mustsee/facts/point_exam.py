@@ -21,6 +21,7 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.claims import MAX_WORDS
 from mustsee.facts.deep_settings import PointRules
+from mustsee.facts.look import show_spans
 from mustsee.facts.point_grades import grade_answers
 from mustsee.facts.points import OpenDraft, Statement, compose_open, evidence_of
 from mustsee.facts.unread import StepTally, gather_readable
@@ -30,7 +31,7 @@ from mustsee.questions.drafts import evidence_metrics, needed_seconds, reach
 from mustsee.questions.rows import Row, Rows, numbered_rows, rows_form
 from mustsee.records import COUNTED, GIVEN, UNREACHED, Provenance, Question, Span, Video
 from mustsee.replies.forms import Form
-from mustsee.verify.conditions.seen import lines_within, merge_spans, plan, video_span
+from mustsee.verify.conditions.seen import video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 T = TypeVar("T")
@@ -42,7 +43,6 @@ POINTS_GIVEN = "points that a reader without the video said"
 POINTS_UNREACHED = "points that a viewer did not say"
 BLIND_TOGETHER = 12  # questions that are answered at once with all others in view
 SPOKEN_MARGIN_S = 2.0  # seconds around the evidence of which lines are shown
-SHOWN_MARGIN_S = 1.0  # seconds around the evidence that are shown
 SHORT_VIDEO = 8  # a video of less than so many times the seconds that are needed is short
 MIN_WRONG_WORDS = 5  # words of a guesser's wrong statement that others may make, too, at least
 
@@ -202,27 +202,14 @@ async def answer_seen(
     """Return an answer to each question by a viewer of its evidence; null: unreadable. Questions
     whose evidence begins at about the same time are answered together.
     """
-    whole = video_span(video)
 
     async def answer_some(chunk: Sequence[Question]) -> tuple[SeenAnswer, ...]:
-        spans = [
-            Span(span.start - SHOWN_MARGIN_S, span.end + SHOWN_MARGIN_S)
-            for question in chunk
-            for span in question.evidence
-        ]
-        planned = plan(rules.see, whole, spans)
-        times = planned.times if planned else ()
-        shown = planned.spans if planned else (whole,)
-        spoken = [Span(s.start - SPOKEN_MARGIN_S, s.end + SPOKEN_MARGIN_S) for s in shown]
+        spans = [span for question in chunk for span in question.evidence]
         return await verifier.ask(
             SEEN,
             seen_answers_form(len(chunk)),
             seed=seed,
-            images=await frames.jpegs(times, rules.see),
-            video=whole,
-            spans=shown,
-            frames=times,
-            lines=lines_within(video.lines or (), merge_spans(spoken, whole)),
+            **await show_spans(video, spans, rules.see, frames, spoken=SPOKEN_MARGIN_S),
             asked=tuple(question.question for question in chunk),
         )
 

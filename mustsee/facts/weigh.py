@@ -21,6 +21,7 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.facts.claims import claim_spans
 from mustsee.facts.deep_settings import ClaimRules
+from mustsee.facts.look import show_spans
 from mustsee.facts.parts import check_parts
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally, gather_readable
@@ -28,7 +29,7 @@ from mustsee.questions.drafts import exact_spans
 from mustsee.questions.rows import Row, Rows, numbered_rows, parse_choice, rows_form
 from mustsee.records import Claim, Span, Video
 from mustsee.replies.forms import Form
-from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, video_span
+from mustsee.verify.conditions.seen import merge_spans, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.guess.ask import rank
 
@@ -44,7 +45,6 @@ NO_TWO_AGREE = "no two looks agree whether it holds"  # until its parts are look
 WHOLE_KINDS = ("never",)  # kinds of claims for which the whole video is shown
 CONTROL_QUESTION = "Which of these statements about the video is true?"
 CONTROL_TOGETHER = 20  # claims of one request without the video
-SHOWN_MARGIN_S = 1.0  # seconds around the moments that are shown
 # Where a frame lies in its interval, by round: each look sees frames between those of the others.
 AT = {1: 0.5, 2: 0.0, 3: 0.25}
 
@@ -144,28 +144,15 @@ async def weigh_group(
     """
     texts = sorted({text for claim in claims for text in versions(claim)})
     random.Random(f"{seed}/{claims[0].claim_id}/weigh").shuffle(texts)
-    whole = video_span(video)
-    see: Condition = rules.look
-    spans = [
-        Span(span.start - SHOWN_MARGIN_S, span.end + SHOWN_MARGIN_S)
-        for claim in claims
-        for span in claim_spans(claim, table)
-    ]
+    see, spans = rules.look, [s for claim in claims for s in claim_spans(claim, table)]
     if claims[0].kind in WHOLE_KINDS:
-        see, spans = rules.whole, [whole]
-    planned = plan(replace(see, at=at), whole, spans)
-    times = planned.times if planned else ()
-    shown = planned.spans if planned else (whole,)
-    spoken = [Span(s.start - rules.spoken_margin, s.end + rules.spoken_margin) for s in shown]
+        see, spans = rules.whole, [video_span(video)]
+    shown = await show_spans(video, spans, replace(see, at=at), frames, spoken=rules.spoken_margin)
     weights = await verifier.ask(
         PROMPT,
-        weigh_form(len(texts), whole),
+        weigh_form(len(texts), shown["video"]),
         seed=seed,
-        images=await frames.jpegs(times, see),
-        video=whole,
-        spans=shown,
-        frames=times,
-        lines=lines_within(video.lines or (), merge_spans(spoken, whole)),
+        **shown,
         statements=tuple(texts),
     )
     return dict(zip(texts, weights, strict=True))

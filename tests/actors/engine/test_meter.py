@@ -113,5 +113,6 @@ def test_four_rows_at_once_are_not_counted_four_times(waits: bool, tmp_path: Pat
     counts: StageCounts = coordinator.snapshot().stage("s")
     least = 0.2 if waits else 0.8
     assert least <= counts.seconds <= seconds
-    assert counts.residence >= (0.8 if waits else 0.2 + 0.4 + 0.6 + 0.8)
+    # Under the lock a row is there while others sleep; threads start within a sleep of each other.
+    assert counts.residence >= (0.8 if waits else 0.8 + 0.2)
     assert counts.cpu_seconds < counts.seconds

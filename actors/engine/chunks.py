@@ -22,6 +22,7 @@ from typing import Any
 from actors.calls.coordinator_actor import call_coordinator
 from actors.calls.coordinator_handle import CoordinatorHandle
 from actors.engine.hardware import Hardware
+from actors.engine.memory import free_memory
 from actors.engine.meter import Meter
 from actors.part import ChunkedPart, Each
 from mustsee.files import schemas
@@ -45,13 +46,18 @@ class ChunkRunner:
 
     def __call__(self, part: ChunkedPart) -> Each:
         """Load the part's model; as `RunContext.pieces`."""
-        work = part.open_chunked()
+        compute = part.open_chunked()
+
+        def work(chunk: Any) -> Any:
+            result = compute(chunk)
+            free_memory()
+            return result
 
         def each_chunk(chunks: Iterable[Any]) -> Iterator[Any]:
             rest = iter(chunks)
             ahead = deque(islice(rest, 2))
             if len(ahead) < 2:
-                yield from map(work, ahead)
+                yield from map(compute, ahead)  # the stage frees the memory of a whole video
                 return
             video = self.key(part, ahead[0])
             with contextlib.ExitStack() as resources:
@@ -108,7 +114,9 @@ class Helper:
         """Process a chunk and return its result and the time that it took."""
         timer = self._meter.row_work()
         timer.begin()
-        return self._work(chunk), timer.end()
+        result = self._work(chunk)
+        free_memory()
+        return result, timer.end()
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ import pyarrow as pa
 from actors.calls.batches import blocks_held
 from actors.calls.coordinator import OVERRAN_DEATHS
 from actors.engine.hardware import Hardware
+from actors.engine.memory import free_memory
 from actors.engine.meter import Meter, RowWork
 from actors.engine.session import Session
 from actors.part import Opened, Part, Threaded, computes_locally, models_of
@@ -259,7 +260,9 @@ class StageWorker:
     ) -> pa.Table:
         if keep:
             self.session.store.put_table(self.stage.name, task.key, result)
-        self.session.event(self.stage.name, outcome, timer.end(), task.name)
+        times = timer.end()
+        free_memory(times.busy)
+        self.session.event(self.stage.name, outcome, times, task.name)
         return result
 
     def _done(self, task: RowTask, row: Video, timer: RowWork) -> pa.Table:

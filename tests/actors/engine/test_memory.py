@@ -7,9 +7,11 @@ import sys
 
 import pytest
 
-FREE_SOME = """
+from actors.engine.memory import LONG_WORK_S
+
+FREE_SOME = f"""
 import ctypes, psutil
-from actors.engine.memory import LONG_WORK_S, free_memory
+from actors.engine.memory import free_memory
 libc = ctypes.CDLL(None)
 if getattr(libc, "malloc_trim", None) is None:
     raise SystemExit("this C library keeps nothing")
@@ -23,9 +25,9 @@ for block in blocks:
 for block in blocks[:-1]:  # the last one holds the end of the heap
     libc.free(block)
 held = resident()
-free_memory(worked=LONG_WORK_S / 2)
+free_memory(worked={LONG_WORK_S / 2})
 kept = resident()
-free_memory(worked=LONG_WORK_S)
+free_memory(worked={LONG_WORK_S})
 print(held, kept, resident())
 """
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from actors.answer.llm import AnswerLlm
-from actors.caption.openai import OpenAICaptioner
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.stages.absent import Absent
 from actors.stages.ask import Ask
 from actors.stages.ask_options import AskOptions
+from actors.stages.caption import OpenAICaptioner
 from actors.stages.certify import Certify
 from actors.stages.cinepile import AskScene
 from actors.stages.enrich import Enrich

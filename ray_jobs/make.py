@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 
 from actors.llm.offline import Offline
 from actors.part import Part
-from actors.stages.ask import Ask
-from actors.stages.facts import AskFacts
+from actors.stages.ask import Ask, AskFacts
 from actors.stages.look import Look
 from mustsee.audit.learned import LearnedGuess, record_learned
 from mustsee.calls.llm import is_rules

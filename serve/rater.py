@@ -28,8 +28,7 @@ from starlette.routing import Route
 from mustsee.errors import MustseeError, Transient
 from mustsee.raters.ballots import TRAINING, Ballots, CastVote, hash_token
 from mustsee.raters.results import RatingResults
-from serve.body import whole_number
-from serve.rater_guard import RaterGuard, RequestRate
+from serve.guard import RaterGuard, RequestRate, whole_number
 from serve.rater_show import Tasks, answer_text, clock
 from serve.rater_video import ServedVideo, media
 

@@ -25,8 +25,7 @@ from starlette.routing import Route
 from mustsee.errors import MustseeError
 from mustsee.layouts.ticks import Tick, append_tick, read_ticks
 from mustsee.records import Video
-from serve.body import whole_number
-from serve.rater_guard import POLICY, RaterGuard, RequestRate, is_foreign
+from serve.guard import POLICY, RaterGuard, RequestRate, is_foreign, whole_number
 from serve.rater_video import STEP_S, ServedVideos, media, visible_span
 
 HERE = Path(__file__).parent

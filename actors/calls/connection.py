@@ -25,7 +25,7 @@ from mustsee.calls.endpoint_errors import (
     error_in_reply,
     read_error,
 )
-from mustsee.calls.quota import Quota, quotas_in
+from mustsee.calls.limits import Quota, quotas_in
 from mustsee.calls.refusals import Change, refused_parameters
 from mustsee.errors import (
     BadRow,

@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple, get_args
 from actors.calls.batches import BatchClient, BatchSettings, Count
 from actors.calls.connection import Connection, connect
 from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
-from actors.calls.frames_clip import added_characters, clip_parts, goes_as_clip
 from actors.calls.parameters import EndpointParameters
 from actors.calls.reply_bodies import (
     UNREADABLE,
@@ -34,12 +33,12 @@ from actors.calls.reply_bodies import (
 )
 from actors.part import Capabilities
 from mustsee.calls.image_tokens import Detail, image_rule, video_second
-from mustsee.calls.limits import Limits
+from mustsee.calls.limits import Limits, Quota
 from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
-from mustsee.calls.quota import Quota
 from mustsee.calls.refusals import DETAIL, LIMITS, SCHEMA, adapt_request
 from mustsee.errors import BadRow, Transient, Unparsed, UserError, hide_secrets
 from mustsee.files.store import Store, hardware
+from mustsee.media.clips import added_characters, clip_parts, goes_as_clip
 from mustsee.replies.forms import find_json, whole_characters
 
 TRIAL_TEXT = "Hello"  # the prompt of the trial

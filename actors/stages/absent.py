@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext, capabilities_of
-from actors.stages.ask_options import AskOptions
+from actors.part import AskOptions, LlmConfig, Opened, RunContext, capabilities_of
 from mustsee.files.store import keyed_by
 from mustsee.media.video import open_video
 from mustsee.nn.weights import MINILM

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext, model_identity, video_input_of
 from mustsee.calls.llm import Asker, Sampling
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow, UserError
 from mustsee.files.store import keyed_by
 from mustsee.media.changes import looks_alike

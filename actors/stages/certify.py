@@ -6,9 +6,15 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from actors.judge.seat import ConfiguredJudge
-from actors.part import LlmConfig, Opened, RunContext, capabilities_of, gather_all
-from actors.stages.ask_options import AskOptions
+from actors.part import (
+    AskOptions,
+    ConfiguredJudge,
+    LlmConfig,
+    Opened,
+    RunContext,
+    capabilities_of,
+    gather_all,
+)
 from mustsee.calls.llm import is_rules
 from mustsee.errors import UserError
 from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps

@@ -20,8 +20,8 @@ from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
 from actors.calls.parameters import EndpointParameters
 from actors.calls.reply_bodies import UNREADABLE, parse_model, parse_object, parse_tokens
 from actors.part import Opened, RunContext
+from mustsee.calls.limits import Quota
 from mustsee.calls.llm import Llm, Message, Reply, Request
-from mustsee.calls.quota import Quota
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.files.store import Store, hardware
 from mustsee.media.frames import decode

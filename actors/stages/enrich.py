@@ -6,8 +6,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext, capabilities_of, video_input_of
-from actors.stages.ask_options import AskOptions
+from actors.part import AskOptions, LlmConfig, Opened, RunContext, capabilities_of, video_input_of
 from mustsee.calls.llm import is_rules
 from mustsee.errors import UserError
 from mustsee.files.store import Store, hardware, identity, keyed_by

@@ -15,10 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.judge.seat import ConfiguredJudge
 from actors.llm.offline import Offline
-from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask_options import prompts_in
+from actors.part import ConfiguredJudge, LlmConfig, Opened, RunContext, prompts_in
 from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import GRADE, Answer, answers

@@ -6,9 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from actors.judge.seat import ConfiguredJudge
-from actors.part import LlmConfig, Opened, RunContext, capabilities_of, video_input_of
-from actors.stages.ask_options import AskOptions
+from actors.part import (
+    AskOptions,
+    ConfiguredJudge,
+    LlmConfig,
+    Opened,
+    RunContext,
+    capabilities_of,
+    video_input_of,
+)
 from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import UserError
 from mustsee.files.store import Store, hardware, identity, keyed_by

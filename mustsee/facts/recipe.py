@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mustsee.calls.llm import is_rules
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.facts.blind_exam import examine
 from mustsee.facts.cases import by_chance
 from mustsee.facts.claims import add_lines

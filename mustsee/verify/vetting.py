@@ -17,7 +17,7 @@ from itertools import takewhile
 from typing import Protocol, runtime_checkable
 
 from mustsee.calls.llm import Asker, is_rules
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow, UserError
 from mustsee.records import Question, Video
 from mustsee.text import length

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustsee.calls.llm import RULES, Asker, Reply, Request
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import UserError
 from mustsee.facts.fact_looks import plan_table_looks
 from mustsee.facts.forms.when import WhenForm

@@ -15,7 +15,7 @@ import pytest
 
 from actors.engine.hardware import Hardware
 from actors.part import Opened, RunContext
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow
 from mustsee.files import schemas
 from mustsee.files.store import hardware

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from mustsee.calls.llm import Asker
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.media.contact_sheet import spread_evenly
 from mustsee.media.frames import crop_jpeg

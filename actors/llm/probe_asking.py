@@ -15,8 +15,8 @@ from typing import Any
 from actors.calls.reply_bodies import parse_object, parse_tokens
 from actors.llm.openai import OpenAI, OpenAIChat
 from actors.part import LlmConfig
+from mustsee.calls.limits import Quota
 from mustsee.calls.llm import Llm, Reply, Request, Sampling
-from mustsee.calls.quota import Quota
 from mustsee.errors import BadRow, BudgetSpent, Busy, KeyRefused, Transient, Unparsed, UserError
 from mustsee.prompts import Prompts
 from mustsee.run.estimate import money

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from actors.server_probe.asking import ProbeAsker, ProbeReply, climb
+from actors.llm.probe_asking import ProbeAsker, ProbeReply, climb
 from mustsee.server_probe import findings, steps
 from mustsee.server_probe.findings import Findings
 from mustsee.server_probe.record import (

@@ -22,6 +22,8 @@ from mustsee.errors import Transient
 from mustsee.judge.judge import ForwardPass, Judge, JudgeItem, PreparedItem, Score
 from mustsee.judge.prompt import MAX_CANDIDATE_WORDS
 
+LINGER_S = 0.002  # seconds to wait for further requests when idle
+
 T = TypeVar("T")
 R = TypeVar("R")
 EQUIVALENT_ITEM = JudgeItem(
@@ -63,8 +65,7 @@ class RequestBatcher(Generic[T, R]):
 
     `work` returns one result for each item, in order. `cost`: approximate tokens of an item.
     `budget`: tokens in one batch. `patience`: longest expected time of a reply, in seconds; a
-    request to an idle judge is always accepted. `linger`: seconds to wait for further requests when
-    idle. `clock`: returns seconds.
+    request to an idle judge is always accepted. `clock`: returns seconds.
     """
 
     def __init__(
@@ -74,12 +75,11 @@ class RequestBatcher(Generic[T, R]):
         *,
         budget: int = 16384,
         patience: float = 15,
-        linger: float = 0.002,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._work, self._cost = work, cost
         self._budget, self._patience = budget, patience
-        self._linger, self._clock = linger, clock
+        self._clock = clock
         self._waiting: deque[_Waiting[T, R]] = deque()
         self._held = 0
         self._rate = 0.0  # tokens per second, smoothed; 0 before the first batch
@@ -137,7 +137,7 @@ class RequestBatcher(Generic[T, R]):
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(self._linger)
+        await asyncio.sleep(LINGER_S)
         while batch := self._next():
             started = self._clock()
             items = [item for request in batch for item in request.items]

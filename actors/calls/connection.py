@@ -154,7 +154,7 @@ class Connection:
         if status in missing:
             return None
         if status >= 400:
-            body = _error(raw)
+            body = read_json(raw)
             raise self._with_bill(self.refusal(status, body, wait, sent), body)
         return raw
 
@@ -314,7 +314,7 @@ def _was_read(body: io.BytesIO | FormData | None) -> bool:
     return not isinstance(body, io.BytesIO) or body.closed or body.tell() > 0
 
 
-def _error(raw: bytes) -> Any:
+def read_json(raw: bytes) -> Any:
     """The JSON of a response, or its text."""
     try:
         return json.loads(raw)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import threading
 from collections.abc import Awaitable, Callable, Sequence
@@ -51,33 +52,29 @@ class RemoteLogCoordinator(Coordinator):
         return grants
 
 
+def _locked(method: Callable[P, T]) -> Callable[P, T]:
+    """The method of a `ThreadSafeCoordinator` that one thread at a time runs."""
+
+    @functools.wraps(method)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        coordinator: Any = args[0]
+        with coordinator.lock:
+            return method(*args, **kwargs)
+
+    return run
+
+
 class ThreadSafeCoordinator(Coordinator):
     """The coordinator of a job without Ray, whose threads call it at the same time."""
 
     def __init__(self, *arguments: Any, **names: Any) -> None:
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         super().__init__(*arguments, **names)
 
-    def exchange(
-        self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[AdmissionRequest]
-    ) -> list[Grant]:
-        with self._lock:
-            return super().exchange(owner, entries, asks)
-
-    def event(
-        self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
-        rows: int = 1,
-    ) -> None:  # fmt: skip
-        with self._lock:
-            super().event(stage, outcome, took, row, rows)
-
-    def count(self, name: str, n: int = 1) -> None:
-        with self._lock:
-            super().count(name, n)
-
-    def snapshot(self) -> Snapshot:
-        with self._lock:
-            return super().snapshot()
+    exchange = _locked(Coordinator.exchange)
+    event = _locked(Coordinator.event)
+    count = _locked(Coordinator.count)
+    snapshot = _locked(Coordinator.snapshot)
 
 
 def open_coordinator(

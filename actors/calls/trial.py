@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote, urlsplit
 
-from actors.calls.connection import UNSUPPORTED, html_page, is_html, no_access, no_credit
+from actors.calls.connection import UNSUPPORTED, html_page, is_html, no_access, no_credit, read_json
 from actors.calls.endpoint import Endpoint
 from actors.calls.parameters import Learned, read, write
 from mustsee.calls.endpoint_errors import UNKNOWN_STATUS, error_in_reply, read_error
@@ -241,18 +241,10 @@ def _ask(
         return TrialReply(reason=hide_secrets(str(message)).lower() or type(error).__name__)
     return TrialReply(
         status=reply.status,
-        body=_json(reply.body),
+        body=read_json(reply.body),
         html=is_html(reply.body),
         location=reply.headers.get("Location") or "",
     )
-
-
-def _json(body: bytes) -> Any:
-    """The JSON of a body, or its text."""
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return body.decode(errors="replace")
 
 
 def get_models(endpoint: Endpoint, key: str, seconds: float) -> TrialReply:

@@ -22,14 +22,13 @@ from actors.calls.reply_bodies import (
     UNREADABLE,
     is_filtered,
     parse_bill,
-    parse_cached,
+    parse_cache,
     parse_counts,
     parse_logprobs,
     parse_message,
     parse_model,
     parse_object,
     parse_tokens,
-    parse_written,
 )
 from actors.part import Capabilities
 from mustsee.calls.image_tokens import Detail, image_rule, video_second
@@ -403,9 +402,7 @@ class OpenAIChat:
         thought = parse_tokens(details.get("reasoning_tokens"))
         if thought is None:
             thought = round(tokens_out * len(thoughts) / max(1, len(thoughts) + len(text)))
-        cached = min(parse_cached(usage), tokens_in)
-        written = min(parse_written(usage), tokens_in - cached)
-        return _TokensUsed(tokens_in, tokens_out, thought, cached, written)
+        return _TokensUsed(tokens_in, tokens_out, thought, *parse_cache(usage, tokens_in))
 
     def _check_videos_counted(self, request: Request, tokens_in: int | None) -> None:
         """Raise UserError if the tokens counted are too few for the videos sent: some endpoints

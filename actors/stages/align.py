@@ -6,7 +6,6 @@ BERT (CinePile, 2.1) in transformers and torch.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +31,15 @@ from mustsee.align.sentences import (
 from mustsee.errors import BadRow, UserError, need
 from mustsee.files import schemas
 from mustsee.files.folders import files_under, is_text
-from mustsee.files.store import address_of, digest, identity, keyed_by, resolve, strip_options
+from mustsee.files.store import (
+    address_of,
+    digest,
+    file_digest,
+    identity,
+    keyed_by,
+    resolve,
+    strip_options,
+)
 from mustsee.files.tables import read_table
 from mustsee.media import transcript
 from mustsee.media.subtitle_cues import FORMATS
@@ -220,15 +227,10 @@ def descriptions_in(source: str) -> dict[str, str]:
 
 @cache
 def _digest(uri: str) -> str:
-    filesystem, path = resolve(uri)
-    total = hashlib.sha256()
     try:
-        with filesystem.open_input_stream(path) as stream:
-            while block := stream.read(1 << 20):
-                total.update(block)
+        return file_digest(*resolve(uri))
     except OSError as error:
         raise UserError(f"cannot read {uri!r}: {error}") from error
-    return total.hexdigest()
 
 
 def table_lines(uri: str) -> tuple[Line, ...]:

@@ -26,7 +26,7 @@ from actors.part import (
     model_identity,
     video_input_of,
 )
-from mustsee.calls.llm import Asker, is_rules
+from mustsee.calls.llm import Asker
 from mustsee.facts.deep import Roles
 from mustsee.facts.recipe import ask_facts
 from mustsee.facts.settings import FactSettings
@@ -37,7 +37,7 @@ from mustsee.prompts import ROOT
 from mustsee.questions.fact_funnel import no_questions_reason
 from mustsee.recipes.cinepile.ask import QUESTIONS, SHORTLIST, CinePileSettings, ask
 from mustsee.recipes.cinepile.templates import Template, read_templates
-from mustsee.records import Video
+from mustsee.records import Video, is_rules
 
 
 class RecipeSettings(Protocol):

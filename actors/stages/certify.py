@@ -15,12 +15,11 @@ from actors.part import (
     capabilities_of,
     gather_all,
 )
-from mustsee.calls.llm import is_rules
 from mustsee.errors import UserError
 from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps
 from mustsee.files.schemas import dump
 from mustsee.judge.judge import JudgeConfig
-from mustsee.records import Question, Span, Verdict, Video
+from mustsee.records import Question, Span, Verdict, Video, is_rules
 from mustsee.verify.conditions.seen import Condition, FramePlan, spread
 from mustsee.verify.fewest import fewest
 from mustsee.verify.looks import OPEN, PROMPT, VerifierSession

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from actors.part import AskOptions, LlmConfig, Opened, RunContext, capabilities_of, video_input_of
-from mustsee.calls.llm import is_rules
 from mustsee.errors import UserError
 from mustsee.files.store import Store, hardware, identity, keyed_by
-from mustsee.records import Video
+from mustsee.records import Video, is_rules
 from mustsee.verify import traces
 from mustsee.verify.conditions.video_frames import VideoPreparer
 from mustsee.verify.traces import Traces

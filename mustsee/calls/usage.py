@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from mustsee.calls.limits import Quota
-from mustsee.calls.llm import is_rules
 from mustsee.errors import MustseeError, UserError
-from mustsee.records import RequestCount
+from mustsee.records import RequestCount, is_rules
 
 MILLION = 1_000_000
 MAX_REASONS = 5  # reasons of unparseable replies that `run.json` lists

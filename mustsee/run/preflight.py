@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mustsee.calls.llm import is_rules
+from mustsee.records import is_rules
 
 
 @dataclass(frozen=True, kw_only=True)

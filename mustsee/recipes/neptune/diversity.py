@@ -28,9 +28,9 @@ from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.media.contact_sheet import spread_evenly
 from mustsee.media.frames import crop_jpeg
 from mustsee.nn.vectors import kmeans
+from mustsee.questions.decision import Decision
 from mustsee.records import Video
 from mustsee.replies.forms import Form, form, one_of, record
-from mustsee.run.decision import Decision
 
 PROMPT = "neptune/people"
 AGES = ("CHILDREN", "YOUNG", "MIDDLE", "OLD", "MIXED", "NONE", "UNCLEAR")

@@ -33,7 +33,9 @@ from mustsee.errors import (
     KeyRefused,
     MustseeError,
     NoCredit,
+    NoSuchModel,
     Transient,
+    UnreadableReply,
     UserError,
     hide_secrets,
 )
@@ -89,11 +91,11 @@ class Connection:
             if is_html(raw):
                 raise await self._html() from None
             reason = hide_secrets(str(error))[:MAX_MESSAGE_CHARACTERS]
-            raise Transient(f"{self.place}: unparseable reply: {reason}", sent=True) from None
+            raise UnreadableReply(f"{self.place}: unparseable reply: {reason}", sent=True) from None
         self._answered = True
         self.check_reply(reply, sent)
         if not isinstance(reply, Mapping):
-            raise Transient(
+            raise UnreadableReply(
                 f"{self.place}: the reply is not a JSON object: {hide_secrets(str(reply))[:80]!r}",
                 sent=True,
             )
@@ -176,7 +178,7 @@ class Connection:
         with contextlib.suppress(MustseeError):
             if not self._answered and is_html(await self.request("GET", "/models") or b""):
                 return UserError(html_page(self.place))
-        return Transient(f"{self.place}: an HTML page in place of a reply")
+        return UnreadableReply(f"{self.place}: an HTML page in place of a reply")
 
     @property
     def place(self) -> str:
@@ -248,8 +250,8 @@ class Connection:
         if status in (401, 403) or refused:
             access = 401 if refused else status
             return KeyRefused(no_access(self.endpoint, status, "" if is_page else body, access))
-        if status == 404 or "model_not_found" in error.codes:
-            return UserError(
+        if status in (404, 405) or "model_not_found" in error.codes:
+            return NoSuchModel(
                 f"{self.place}: HTTP {status}: no such model or address ({reason}); check model= "
                 "and base_url= (it usually ends in /v1)"
             )

@@ -30,7 +30,7 @@ def unit(vectors: Vectors | Sequence[Sequence[float]]) -> Vectors:
 
 
 class Index:
-    """A nearest-neighbour index: exact below `exact_below` vectors, above an inverted file (IVF)."""
+    """A nearest-neighbour index: exact below `exact_below` vectors, then an inverted file (IVF)."""
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from typing import Any
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -214,3 +215,8 @@ async def _refuse(send: Send) -> None:
         "headers": [(b"content-type", b"text/plain"), (b"connection", b"close")],
     })  # fmt: skip
     await send({"type": "http.response.body", "body": b"too large\n"})
+
+
+def plain(text: str, status: int) -> Response:
+    """A reply of one line of text."""
+    return Response(text + "\n", status, media_type="text/plain")

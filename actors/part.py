@@ -22,7 +22,7 @@ from mustsee.calls.llm import Asker, Llm, Sampling, VideoInput
 from mustsee.files.store import Store, identity, keyed_by
 from mustsee.judge.judge import Judge, JudgeConfig, JudgeItem, Score
 from mustsee.prompts import ENGLISH, Prompts
-from mustsee.records import Video
+from mustsee.records import Video, is_rules
 from mustsee.verify.conditions.video_frames import VideoFrames, VideoPreparer
 
 T = TypeVar("T")
@@ -321,3 +321,37 @@ class ConfiguredJudge:
         with self._opening:
             judge = self._judge = self._judge or self._config.open()
         return judge, judge.score(items)
+
+
+def same_model_warnings(models: Mapping[str, str]) -> tuple[str, ...]:
+    """Return warnings where a model guesses at its own questions, and where guessers are one model.
+
+    `models`: configuration key ("ask.llm", "vet.guesser") -> identity. Rules are left out, because
+    those that write and those that guess have nothing in common, and a recording, because it holds
+    the replies of several models.
+    """
+    by_key = {
+        key: name
+        for key, name in models.items()
+        if not is_rules(name) and not name.startswith("replay ")
+    }
+    guessers = {key: name for key, name in by_key.items() if key.startswith("vet.guesser")}
+    writers = {name: key for key, name in reversed(by_key.items()) if key.startswith("ask.")}
+    lines = [
+        f"The same model writes and filters the questions ({writers[name]} and {', '.join(keys)}: "
+        f"{name}), so the filter is too kind. Set another one: {keys[0].replace('.', '/')}=openai "
+        f"{keys[0]}.model=..."
+        for name, keys in _keys_by_model(guessers)
+        if name in writers
+    ]
+    lines += [
+        f"{', '.join(keys)} are one model ({name}), each with its own seeds and option orders: if "
+        "they agree, one model agrees with itself"
+        for name, keys in _keys_by_model(guessers)
+        if len(keys) > 1
+    ]
+    return tuple(lines)
+
+
+def _keys_by_model(models: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    return [(n, [k for k, m in models.items() if m == n]) for n in dict.fromkeys(models.values())]

@@ -322,11 +322,10 @@ class RunRecord:
                 "made": questions.made,
                 "kept": questions.kept,
                 "passed": questions.passed,
-                "dropped": dict(questions.dropped),
-                "subsets": dict(questions.subsets),
-                "types": dict(questions.types),
-                "first_types": dict(questions.first_types),
-                "failed": dict(questions.failed),
+                **{
+                    name: dict(getattr(questions, name))
+                    for name in ("dropped", "subsets", "types", "first_types", "failed")
+                },
                 "untested": questions.untested_note,
                 "guesses": questions.guesses.plain() if questions.guesses else None,
                 "sampled": questions.sampled

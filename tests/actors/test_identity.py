@@ -9,12 +9,12 @@ from actors.answer.llm import AnswerLlm
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.part import AskOptions
-from actors.stages.absent import Absent
 from actors.stages.ask import Ask, AskScene
 from actors.stages.caption import OpenAICaptioner
 from actors.stages.certify import Certify
 from actors.stages.enrich import Enrich
 from actors.stages.people import People
+from actors.stages.synthesise import Absent
 from actors.stages.vet import Vet
 from mustsee.calls.llm import Sampling
 from mustsee.files.store import digest, identity

@@ -16,14 +16,16 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from mustsee.calls.llm import Asker, Llm, Sampling, VideoInput
 from mustsee.files.store import Store, identity, keyed_by
-from mustsee.judge.judge import Judge, JudgeConfig, JudgeItem, Score
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.records import Video, is_rules
 from mustsee.verify.conditions.video_frames import VideoFrames, VideoPreparer
+
+if TYPE_CHECKING:  # Every worker imports this module, and few of them a judge.
+    from mustsee.judge.judge import Judge, JudgeConfig, JudgeItem, Score
 
 T = TypeVar("T")
 
@@ -313,6 +315,8 @@ class ConfiguredJudge:
         self, question: str, candidate: str, references: tuple[str, ...]
     ) -> bool | None:
         """Whether the candidate is equivalent to a reference; None if it cannot be judged."""
+        from mustsee.judge.judge import JudgeItem
+
         item = JudgeItem(question=question, candidate=candidate, references=references)
         _, (score,) = await self.scores((item,))
         return None if score.error else score.equivalent

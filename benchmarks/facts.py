@@ -28,7 +28,7 @@ from typing import Any
 
 from actors.calls.coordinator import Coordinator
 from actors.llm.openai import OpenAI
-from actors.stages.ask import AskFacts
+from actors.stages.facts import AskFacts
 from benchmarks import sight_videos
 from benchmarks.figures import BenchTable, Cell
 from benchmarks.harness import open_part, user_content

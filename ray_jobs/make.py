@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from actors.llm.offline import Offline
 from actors.part import Part
-from actors.stages.ask import Ask, AskFacts
+from actors.stages.ask import Ask
+from actors.stages.facts import AskFacts
 from actors.stages.look import Look
 from mustsee.audit.learned import LearnedGuess, record_learned
 from mustsee.errors import UserError

@@ -9,9 +9,10 @@ from actors.answer.llm import AnswerLlm
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.part import AskOptions
-from actors.stages.ask import Ask, AskScene
+from actors.stages.ask import Ask
 from actors.stages.caption import OpenAICaptioner
 from actors.stages.certify import Certify
+from actors.stages.cinepile import AskScene
 from actors.stages.enrich import Enrich
 from actors.stages.people import People
 from actors.stages.synthesise import Absent

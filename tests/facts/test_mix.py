@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.part import NeedsRows
-from actors.stages.ask import AskFacts
+from actors.stages.facts import AskFacts
 from mustsee.calls.llm import Request
 from mustsee.errors import UserError
 from mustsee.facts.deep import SPARE, list_missing, select_open

@@ -132,7 +132,7 @@ def test_the_filters_work_with_a_faulty_endpoint(
     """
     from actors.llm.openai import OpenAI
     from actors.llm.replay import Replay
-    from actors.stages.ask import AskScene
+    from actors.stages.cinepile import AskScene
     from actors.stages.vet import Vet
     from loopback.endpoint import Faults, Loopback
     from loopback.replies import recorded_replies

@@ -1,4 +1,5 @@
-"""`Part`, which a stage runs, and `RunContext`, which a part gets when it starts.
+"""`Part`, which a stage runs, and `RunContext`, which a part gets when it starts; the options that
+parts which ask a model have in common, and the judge of a part.
 
 A part is a frozen dataclass. Its fields are its configuration, and their values are part of the
 store's key; fields declared with `hardware()` (batch sizes, devices) are not, so changing them
@@ -10,19 +11,27 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from mustsee.calls.llm import Llm, VideoInput
-from mustsee.files.store import Store, identity
-from mustsee.records import Video
+from mustsee.calls.llm import Asker, Llm, Sampling, VideoInput
+from mustsee.files.store import Store, identity, keyed_by
+from mustsee.prompts import ENGLISH, Prompts
+from mustsee.records import Video, is_rules
 from mustsee.verify.conditions.video_frames import VideoFrames, VideoPreparer
+
+if TYPE_CHECKING:  # Every worker imports this module, and few of them a judge.
+    from mustsee.judge.judge import Judge, JudgeConfig, JudgeItem, Score
 
 T = TypeVar("T")
 
 Opened = Callable[[Video], Video | Awaitable[Video]]
 Each = Callable[[Iterable[Any]], Iterator[Any]]
+SAMPLING = Sampling()
 
 
 class LlmConfig(Protocol):
@@ -214,3 +223,139 @@ def video_input_of(llm: LlmConfig, store: Store | None = None) -> VideoPreparer 
     """What prepares videos for a model, keeping recoded clips in `store`; None: it takes none."""
     video = capabilities_of(llm).video
     return VideoPreparer(video, store) if video is not None else None
+
+
+def _if_asking(name: str) -> Callable[[Any], Any]:
+    """The key of an option: options of a part without a model do not change its rows."""
+    return lambda part: getattr(part, name) if part.prompt_names else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskOptions(ABC):
+    """What every part that asks a model has in common."""
+
+    prompts: str | None = keyed_by(
+        lambda part: part.load_prompts().digest(*part.prompt_names) if part.prompt_names else None,
+        default=None,
+    )
+    """Another folder of prompts; null: the project's own."""
+    language: str = keyed_by(_if_asking("language"), default=ENGLISH)
+    """Language of the generated text."""
+    sampling: Sampling = keyed_by(_if_asking("sampling"), default=SAMPLING)
+    tries: int = keyed_by(_if_asking("tries"), default=3)
+    """Attempts at one call while replies are unparseable; then the window, look or ranking is
+    left out."""
+
+    @property
+    @abstractmethod
+    def prompt_names(self) -> tuple[str, ...]:
+        """The prompts that are rendered, or folders of them; none where no model is asked."""
+
+    def load_prompts(self) -> Prompts:
+        """The prompts in `prompts`, in `language`."""
+        return prompts_in(self.prompts, self.language)
+
+    def open_asker(
+        self, llm: LlmConfig, run: RunContext, watch: VideoPreparer | None = None
+    ) -> Asker:
+        """A model connected for the run, asked with these options."""
+        return Asker(
+            llm=run.llm(llm),
+            prompts=self.load_prompts(),
+            sampling=self.sampling,
+            tries=self.tries,
+            retries_stored=run.retry_problems,
+            watch=watch,
+        )
+
+
+def prompts_in(folder: str | None, language: str) -> Prompts:
+    """The prompts in a folder; None: the project's own, wherever this process has it."""
+    return Prompts(language=language) if folder is None else Prompts(folder, language)
+
+
+@runtime_checkable
+class AsksModel(Protocol):
+    """An engine that asks a configured model."""
+
+    def for_run(self, run: RunContext) -> Any:
+        """The same engine with its calls through the run's gateway: limits, store, budget,
+        usage.
+        """
+        ...
+
+
+@runtime_checkable
+class TakesCallers(Protocol):
+    """A configured engine that scores several batches at once."""
+
+    @property
+    def callers(self) -> int: ...
+
+
+class ConfiguredJudge:
+    """The judge of a configuration. If it asks a model, it does so through the run's gateway."""
+
+    def __init__(self, config: JudgeConfig, run: RunContext) -> None:
+        engine = config.engine
+        if isinstance(engine, AsksModel):
+            config = replace(config, engine=engine.for_run(run))
+        self._config = config
+        self._judge: Judge | None = None
+        self._opening = Lock()
+        callers = engine.callers if isinstance(engine, TakesCallers) else 1
+        self._threads = ThreadPoolExecutor(callers)
+
+    async def scores(self, items: Sequence[JudgeItem]) -> tuple[Judge, list[Score]]:
+        """The judge, and its scores in the order of the items."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._score, items)
+
+    async def equivalent(
+        self, question: str, candidate: str, references: tuple[str, ...]
+    ) -> bool | None:
+        """Whether the candidate is equivalent to a reference; None if it cannot be judged."""
+        from mustsee.judge.judge import JudgeItem
+
+        item = JudgeItem(question=question, candidate=candidate, references=references)
+        _, (score,) = await self.scores((item,))
+        return None if score.error else score.equivalent
+
+    def _score(self, items: Sequence[JudgeItem]) -> tuple[Judge, list[Score]]:
+        with self._opening:
+            judge = self._judge = self._judge or self._config.open()
+        return judge, judge.score(items)
+
+
+def same_model_warnings(models: Mapping[str, str]) -> tuple[str, ...]:
+    """Return warnings where a model guesses at its own questions, and where guessers are one model.
+
+    `models`: configuration key ("ask.llm", "vet.guesser") -> identity. Rules are left out, because
+    those that write and those that guess have nothing in common, and a recording, because it holds
+    the replies of several models.
+    """
+    by_key = {
+        key: name
+        for key, name in models.items()
+        if not is_rules(name) and not name.startswith("replay ")
+    }
+    guessers = {key: name for key, name in by_key.items() if key.startswith("vet.guesser")}
+    writers = {name: key for key, name in reversed(by_key.items()) if key.startswith("ask.")}
+    lines = [
+        f"The same model writes and filters the questions ({writers[name]} and {', '.join(keys)}: "
+        f"{name}), so the filter is too kind. Set another one: {keys[0].replace('.', '/')}=openai "
+        f"{keys[0]}.model=..."
+        for name, keys in _keys_by_model(guessers)
+        if name in writers
+    ]
+    lines += [
+        f"{', '.join(keys)} are one model ({name}), each with its own seeds and option orders: if "
+        "they agree, one model agrees with itself"
+        for name, keys in _keys_by_model(guessers)
+        if len(keys) > 1
+    ]
+    return tuple(lines)
+
+
+def _keys_by_model(models: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    return [(n, [k for k, m in models.items() if m == n]) for n in dict.fromkeys(models.values())]

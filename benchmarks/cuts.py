@@ -24,7 +24,8 @@ from benchmarks.figures import BenchTable, Cell
 from benchmarks.harness import best_cpu_seconds
 from benchmarks.look import decode, head
 from mustsee.errors import UserError, need
-from mustsee.media.files import SUFFIXES, content_digest
+from mustsee.files.folders import SUFFIXES
+from mustsee.media.files import content_digest
 from mustsee.media.frames import TimedFrame
 from mustsee.media.shots import USUAL_FPS, ShotFinder, ShotRules, shots_of
 from mustsee.media.video import open_video

@@ -27,16 +27,15 @@ from typing import Any
 
 import av
 
-from actors import checkpoint
 from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import Gateway
-from actors.caption.openai import OpenAICaptioner
-from actors.caption.transformers import TYPED, TransformersCaptioner, sentence
 from actors.hear.whisper import Whisper
 from actors.judge.gem import Gem
 from actors.judge.tokens import settle
 from actors.llm.openai import OpenAI, OpenAIChat
 from actors.llm.transformers import Transformers
+from actors.stages.caption import OpenAICaptioner
+from actors.stages.caption_local import TYPED, TransformersCaptioner, sentence
 from actors.stages.look import Look
 from benchmarks.caption import time_call
 from benchmarks.figures import BenchTable, Cell
@@ -253,7 +252,7 @@ class PlainVlm:
     """An image-text model as transformers' documentation runs it."""
 
     def __init__(self, model: str, revision: str | None, dtype: str, device: str) -> None:
-        self._model, self._processor = checkpoint.load(
+        self._model, self._processor = weights.load_checkpoint(
             "what.caption", model, revision, kind="AutoModelForImageTextToText",
             reader="AutoProcessor", dtype=dtype, device=device,
         )  # fmt: skip
@@ -266,7 +265,7 @@ class PlainVlm:
 
         texts = list[str]()
         for first in range(0, len(images), batch):
-            some = [checkpoint.open_images(group) for group in images[first : first + batch]]
+            some = [weights.open_images(group) for group in images[first : first + batch]]
             inputs: Any = self._processor(
                 text=[self._text(prompt, len(each)) for each in some], images=some,
                 return_tensors="pt", padding=True,

@@ -91,6 +91,10 @@ class KeyRefused(UserError):
     """The endpoint rejects the key."""
 
 
+class NoSuchModel(UserError):
+    """The endpoint knows no such model, or has no such address."""
+
+
 class BadRow(MustseeError):
     """This row cannot be processed, and would fail again in the same way.
 
@@ -128,6 +132,10 @@ class Transient(MustseeError):
 
     def __str__(self) -> str:
         return self.message
+
+
+class UnreadableReply(Transient):
+    """The endpoint's reply is not a JSON object."""
 
 
 class Busy(Transient):

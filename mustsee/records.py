@@ -8,9 +8,12 @@ the start of the video. The Arrow schema of every output is derived from these a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
+
+RULES = "offline"  # first word of the identity of rules that replace a model
+UNTESTED = "Not tested against a language model."
 
 Float32 = Annotated[float, "float32"]
 
@@ -606,3 +609,21 @@ class Video:
     def until(self) -> float | None:
         """The end of the row in its video, seconds; None where the duration is unknown."""
         return self.end if self.duration is None else (self.start or 0.0) + self.duration
+
+
+def is_rules(identity: str) -> bool:
+    """Whether an identity in a verdict or provenance names rules only, and no model."""
+    return all(name.split(" ", 1)[0] == RULES for name in identity.split(" + "))
+
+
+def untested_note(identities: Mapping[str, Collection[str]]) -> str:
+    """Return a note on the filters or conditions that only rules answered, or "" without any.
+
+    `identities`: those of the models that answered, by filter or condition.
+    """
+    by_rules = [
+        name for name, models in identities.items() if models and all(map(is_rules, models))
+    ]
+    if not by_rules:
+        return ""
+    return f"{UNTESTED} Rules were asked in its place: {', '.join(by_rules)}."

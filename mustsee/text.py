@@ -190,3 +190,7 @@ def overlap(first: str, second: str) -> float:
 def with_article(noun: str) -> str:
     """Return a noun with "a" or "an" before it."""
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
+def money(usd: float) -> str:
+    return f"{usd:.2f}" if usd >= 1 or not usd else f"{usd:.4f}"

@@ -34,11 +34,11 @@ from rich.table import Table
 from rich.text import Text
 
 from actors.calls.endpoint import Endpoint
+from actors.engine.hardware import ResourceDemand, lacking_resources
 from mustsee.calls.models import model_table
 from mustsee.errors import UserError
 from mustsee.files.store import resolve
 from mustsee.nn import weights
-from mustsee.run.preflight import ResourceDemand, lacking_resources
 from ray_jobs.cli.compose import CONF, compose_job
 from ray_jobs.cli.launch import launch
 from ray_jobs.cli.presets import jobs_of_preset, preset_file

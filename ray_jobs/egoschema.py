@@ -28,12 +28,12 @@ from mustsee.files import schemas
 from mustsee.files.folders import file_name
 from mustsee.layouts.reading import Questions, Rereadable, by_id, first
 from mustsee.layouts.video_files import place_file
+from mustsee.questions.decision import Decision
 from mustsee.recipes.egoschema import clips, layout, narrations
 from mustsee.recipes.egoschema.clips import ClipGrid, HeatMap
 from mustsee.recipes.egoschema.narrations import NarrationColumns
 from mustsee.recipes.egoschema.no_question import baseline
 from mustsee.records import UNSEEN, Question, Video
-from mustsee.run.decision import Decision
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables, standing_questions
 from mustsee.synth.plan import InsertionPlan

@@ -22,13 +22,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import mustsee
-from actors.answer.guess import TextGuesser
 from actors.answer.llm import AnswerLlm
-from actors.answer.predictions import Predictions
+from actors.answer.no_model import Predictions, TextGuesser
 from actors.calls.gateway import HasSubstitutes, MeteredModel
 from actors.llm.openai import OpenAI
-from actors.part import Answerer, LlmConfig, NamedAnswerer, Part
-from actors.stages.ask_options import prompts_in
+from actors.part import Answerer, LlmConfig, NamedAnswerer, Part, prompts_in
 from actors.stages.grade import GradeReplies
 from mustsee.errors import UserError
 from mustsee.evaluate import score, score_show, shared_results

@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from actors.judge.bem import Bem
+from actors.judge.baselines import Bem
 from mustsee.errors import MustseeError
 from mustsee.evaluate.drawing import new_figure, save_chart
 from mustsee.evaluate.open_metrics import score_by_cider

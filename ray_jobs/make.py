@@ -19,9 +19,9 @@ from actors.stages.ask import Ask
 from actors.stages.facts import AskFacts
 from actors.stages.look import Look
 from mustsee.audit.learned import LearnedGuess, record_learned
-from mustsee.calls.llm import is_rules
 from mustsee.errors import UserError
 from mustsee.recipes.neptune.settings import WholeSettings
+from mustsee.records import is_rules
 from mustsee.run.inputs import read_videos
 from mustsee.verify.videos import VideoFilter, by_stage
 from ray_jobs.cli.launch import launch

@@ -24,9 +24,9 @@ from rich.text import Text
 import mustsee
 from actors.calls.parameters import Learned, read
 from actors.calls.trial import is_local_address
+from actors.llm.probe_asking import ProbeAsker, ProbedModel, plan_calls
+from actors.llm.probe_server import ServerProbe
 from actors.part import LlmConfig
-from actors.server_probe.asking import ProbeAsker, ProbedModel, plan_calls
-from actors.server_probe.probing import ServerProbe
 from mustsee.calls.models import find_model, model_table
 from mustsee.calls.refusals import SCHEMA
 from mustsee.calls.usage import price

@@ -24,10 +24,9 @@ from ray.serve.handle import DeploymentHandle
 
 from mustsee.errors import Transient, UserError
 from mustsee.judge.judge import JudgeConfig, JudgeItem, Score
-from serve.judge_batch import Full
+from serve.judge_batch import Full, LocalBackend
 from serve.judge_guard import Keys, RequestLimits
 from serve.judge_http import create_app
-from serve.judge_local import LocalBackend
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 # Serve forwards a request with the first byte of its headers, so its limit would count bodies that

@@ -9,18 +9,31 @@ judge answers fewer requests, not later ones.
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from mustsee.errors import Transient
+from mustsee.judge.judge import ForwardPass, Judge, JudgeItem, PreparedItem, Score
+from mustsee.judge.prompt import MAX_CANDIDATE_WORDS
+
+LINGER_S = 0.002  # seconds to wait for further requests when idle
 
 T = TypeVar("T")
 R = TypeVar("R")
+EQUIVALENT_ITEM = JudgeItem(
+    question="What colour is the car?", candidate="The car is red.", references=("It is red.",)
+)
+DIFFERENT_ITEM = JudgeItem(
+    question="What colour is the car?",
+    candidate="I cannot tell from the video.",
+    references=("It is red.",),
+)
 
 
 class Full(Transient):
@@ -52,8 +65,7 @@ class RequestBatcher(Generic[T, R]):
 
     `work` returns one result for each item, in order. `cost`: approximate tokens of an item.
     `budget`: tokens in one batch. `patience`: longest expected time of a reply, in seconds; a
-    request to an idle judge is always accepted. `linger`: seconds to wait for further requests when
-    idle. `clock`: returns seconds.
+    request to an idle judge is always accepted. `clock`: returns seconds.
     """
 
     def __init__(
@@ -63,12 +75,11 @@ class RequestBatcher(Generic[T, R]):
         *,
         budget: int = 16384,
         patience: float = 15,
-        linger: float = 0.002,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._work, self._cost = work, cost
         self._budget, self._patience = budget, patience
-        self._linger, self._clock = linger, clock
+        self._clock = clock
         self._waiting: deque[_Waiting[T, R]] = deque()
         self._held = 0
         self._rate = 0.0  # tokens per second, smoothed; 0 before the first batch
@@ -126,7 +137,7 @@ class RequestBatcher(Generic[T, R]):
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(self._linger)
+        await asyncio.sleep(LINGER_S)
         while batch := self._next():
             started = self._clock()
             items = [item for request in batch for item in request.items]
@@ -163,3 +174,72 @@ class RequestBatcher(Generic[T, R]):
         if self._loop is not None:
             await asyncio.wait([self._loop])
         self._thread.shutdown(wait=True)
+
+
+@runtime_checkable
+class WarmedEngine(Protocol):
+    """An engine with a slow first call (it compiles), which `warm` makes ahead of time."""
+
+    def warm(self) -> None: ...
+
+
+class LocalBackend:
+    """A judge in this process. `budget`, `patience` and `clock` are those of `RequestBatcher`."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        name: str,
+        *,
+        budget: int = 16384,
+        patience: float = 15,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.judge, self.name = judge, name
+        if isinstance(judge.engine, WarmedEngine):
+            judge.engine.warm()
+        # Planning and scoring run together, so that the time estimate covers both.
+        self.batcher = RequestBatcher(
+            self._score_items, cost, budget=budget, patience=patience, clock=clock
+        )
+
+    async def describe(self) -> Mapping[str, Any]:
+        record, identity = self.judge.record, self.judge.engine.identity
+        return {
+            "model": f"{self.name}-{identity.weights[:12]}",
+            "prompt_version": identity.prompt[:16],
+            "threshold": record.threshold,
+            "limit": self.judge.engine.limit,
+            "record": json.loads(record.dump()),
+        }
+
+    async def score(self, items: list[JudgeItem], threshold: float | None) -> list[Score]:
+        scored = await self.batcher.do(items)
+        return [self.judge.verdict(plan, passes, threshold) for plan, passes in scored]
+
+    def _score_items(
+        self, items: Sequence[JudgeItem]
+    ) -> list[tuple[PreparedItem, list[ForwardPass]]]:
+        plans = [self.judge.plan(item) for item in items]
+        passes = iter(self.judge.engine.score([p for plan in plans for p in plan.prepared]))
+        return [(plan, [next(passes) for _ in plan.prepared]) for plan in plans]
+
+    async def ready(self) -> str | None:
+        same, other = await self.score([EQUIVALENT_ITEM, DIFFERENT_ITEM], None)
+        if same.score is None or other.score is None:
+            return f"the fixed pair was not scored: {same.error or other.error}"
+        if not same.score > other.score:
+            return (
+                f"the fixed pair is scored the wrong way round: {same.score:.3f} for the same "
+                f"answer, {other.score:.3f} for a refusal"
+            )
+        return None
+
+    async def drain(self) -> None:
+        await self.batcher.drain()
+
+
+def cost(item: JudgeItem) -> int:
+    """The approximate number of tokens of an item: texts and prompt, once for each reference."""
+    shared = len(item.question) + min(len(item.candidate), 6 * MAX_CANDIDATE_WORDS)
+    return sum(16 + (shared + len(reference)) // 4 for reference in item.references)

@@ -25,7 +25,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.requests import ClientDisconnect
 
 from mustsee.errors import UserError
-from serve.body import Arrivals, Receive, Scope, Send, replay, whole_number
+from serve.guard import Arrivals, Receive, Scope, Send, replay, whole_number
 from serve.judge_batch import Full
 
 log = logging.getLogger("mustsee.judge.access")

@@ -18,6 +18,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from prometheus_client import generate_latest
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from mustsee.errors import Transient
@@ -202,20 +203,12 @@ class Routes:
         items = [item.item() for item in body.items]
         scores = await self._score(request, items, body.threshold)
         threshold = description["threshold"] if body.threshold is None else body.threshold
-        data: list[dict[str, Any]] = []
-        for index, (item, score) in enumerate(zip(items, scores, strict=True)):
-            row = {"index": index, "id": item.id, "object": "equivalence", **asdict(score)}
-            data.append(row)
-        return {
-            "id": _reply_id("eqv", body.model_dump_json(), description),
-            "object": "list",
-            "created": int(time.time()),
-            "model": description["model"],
-            "prompt_version": description["prompt_version"],
-            "threshold": threshold,
-            "data": data,
-            "usage": _usage(scores),
-        }
+        data = [
+            {"index": index, "id": item.id, "object": "equivalence", **asdict(score)}
+            for index, (item, score) in enumerate(zip(items, scores, strict=True))
+        ]
+        head = {"prompt_version": description["prompt_version"], "threshold": threshold}
+        return {**_reply("eqv", "list", body, description, scores), **head, "data": data}
 
     async def score(self, request: Request, body: ScoreRequest) -> dict[str, Any]:
         """A shim in the shape of `/v1/score`: `text_1` are references, `text_2` candidates."""
@@ -225,14 +218,7 @@ class Routes:
             if score.error is not None:
                 raise HTTPException(422, f"text_2[{index}]: {score.error}")
         data = [{"index": i, "object": "score", "score": s.score} for i, s in enumerate(scores)]
-        return {
-            "id": _reply_id("score", body.model_dump_json(), description),
-            "object": "list",
-            "created": int(time.time()),
-            "model": description["model"],
-            "data": data,
-            "usage": _usage(scores),
-        }
+        return {**_reply("score", "list", body, description, scores), "data": data}
 
     async def chat(self, request: Request, body: ChatRequest) -> dict[str, Any]:
         """A shim for clients that support only chat.
@@ -245,22 +231,16 @@ class Routes:
         if score.error is not None or score.score is None:
             raise HTTPException(422, f"messages: {score.error}")
         word = "TRUE" if score.equivalent else "FALSE"
-        usage = _usage([score])
-        return {
-            "id": _reply_id("chatcmpl", body.model_dump_json(), description),
-            "object": "chat.completion",
-            "created": int(time.time()),
-            "model": description["model"],
-            "choices": [
-                {
-                    "index": 0,
-                    "finish_reason": "stop",
-                    "message": {"role": "assistant", "content": word},
-                    "logprobs": {"content": [_token(word, score)]},
-                }
-            ],
-            "usage": {**usage, "completion_tokens": 1, "total_tokens": usage["total_tokens"] + 1},
+        reply = _reply("chatcmpl", "chat.completion", body, description, [score])
+        total = reply["usage"]["total_tokens"] + 1
+        choice = {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": word},
+            "logprobs": {"content": [_token(word, score)]},
         }
+        usage = {**reply["usage"], "completion_tokens": 1, "total_tokens": total}
+        return {**reply, "choices": [choice], "usage": usage}
 
     async def _describe(self, version: str | None) -> Mapping[str, Any]:
         """The judge's description. Raises if it is starting or has another prompt version."""
@@ -327,17 +307,18 @@ class Routes:
         return None
 
 
-def _reply_id(kind: str, body: str, description: Mapping[str, Any]) -> str:
-    """An id that is the same for the same request to the same judge."""
-    digest = hashlib.sha256(
-        f"{description['model']}\0{description['prompt_version']}\0{body}".encode()
-    )
-    return f"{kind}-{digest.hexdigest()[:24]}"
-
-
-def _usage(scores: list[Score]) -> dict[str, int]:
+def _reply(
+    kind: str, form: str, body: BaseModel, description: Mapping[str, Any], scores: list[Score]
+) -> dict[str, Any]:
+    """What all replies hold. The id is the same for the same request to the same judge."""
+    model, version = description["model"], description["prompt_version"]
+    digest = hashlib.sha256(f"{model}\0{version}\0{body.model_dump_json()}".encode()).hexdigest()
     tokens = sum(score.prompt_tokens for score in scores)
-    return {"prompt_tokens": tokens, "total_tokens": tokens}
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {
+        "id": f"{kind}-{digest[:24]}", "object": form, "created": int(time.time()),
+        "model": model, "usage": usage,
+    }  # fmt: skip
 
 
 def _token(word: str, score: Score) -> dict[str, Any]:

@@ -25,13 +25,12 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from mustsee.errors import MustseeError, Transient
+from mustsee.errors import Transient
 from mustsee.raters.ballots import TRAINING, Ballots, CastVote, hash_token
 from mustsee.raters.results import RatingResults
-from serve.body import whole_number
-from serve.rater_guard import RaterGuard, RequestRate
+from serve.guard import RaterGuard, RequestRate, plain, whole_number
 from serve.rater_show import Tasks, answer_text, clock
-from serve.rater_video import ServedVideo, media
+from serve.rater_video import ServedVideo, clip_reply, media
 
 HERE = Path(__file__).parent / "rater_page"
 STATIC = ("rater.js", "player.js", "video.js", "parts.js", "rater.css")
@@ -161,7 +160,7 @@ class _Pages:
         votes = self._ballots.votes_on(name, TRAINING) if training else []
         own = [v for v in votes if v.rater == rater]
         if training is None or not own:
-            return _plain("there is no such question", 404)
+            return plain("there is no such question", 404)
         given, question = own[0].answers, self._tasks.questions[name]
         missed = training.missed_fields(given)
         fields = {f.name: f for f in self._tasks.form.rounds[0].fields}
@@ -182,20 +181,12 @@ class _Pages:
     def video(self, request: Request) -> Response:
         """The file itself, whole or by byte ranges, for a rater whose current item shows it."""
         video, fps = self._allowed_video(request)
-        path = self._tasks.served.file(video.key) if fps is None else None
-        return media(request, path) if path else _plain("there is no such video", 404)
+        return media(request, self._tasks.served.file(video.key) if fps is None else None)
 
     def clip(self, request: Request) -> Response:
         """An encoded clip of a video that browsers do not play, or that is shown at a low rate."""
         video, fps = self._allowed_video(request)
-        number = whole_number(request.path_params["number"])
-        if number is None:
-            return _plain("there is no such clip", 404)
-        try:
-            path = self._tasks.served.clip(video.key, number, fps)
-        except MustseeError as error:
-            return _plain(f"this clip cannot be shown: {type(error).__name__}", 422)
-        return media(request, path) if path else _plain("there is no such clip", 404)
+        return clip_reply(request, self._tasks.served, video.key, fps)
 
     def results(self, request: Request) -> Response:
         """The results as JSON. The request needs `Authorization: Bearer KEY`."""
@@ -247,7 +238,7 @@ class _Pages:
 
     def static(self, request: Request) -> Response:
         name = request.path_params["name"]
-        return FileResponse(HERE / name) if name in STATIC else _plain("there is no such file", 404)
+        return FileResponse(HERE / name) if name in STATIC else plain("there is no such file", 404)
 
     def _is_admin(self, key: str) -> bool:
         return hmac.compare_digest(hash_token(key), self._desk.admin)
@@ -259,14 +250,14 @@ class _Pages:
         if rater is None:
             raise RefusedPage(self._refuse_stranger(request))
         if not self._desk.rate.spend(f"rater {rater}", now, self._desk.rate.rater):
-            raise RefusedPage(_plain("too many requests: wait a minute", 429))
+            raise RefusedPage(plain("too many requests: wait a minute", 429))
         return rater
 
     def _refuse_stranger(self, request: Request) -> Response:
         who = f"address {request.client.host if request.client else ''}"
         if not self._desk.rate.spend(who, self._desk.clock(), self._desk.rate.stranger):
-            return _plain("too many requests: wait a minute", 429)
-        return _plain("your link is missing or has expired: ask for a new one", 401)
+            return plain("too many requests: wait a minute", 429)
+        return plain("your link is missing or has expired: ask for a new one", 401)
 
     def _allowed_video(self, request: Request) -> tuple[ServedVideo, float | None]:
         """The requested video, and its frames per second (None: as they are). Raises
@@ -277,7 +268,7 @@ class _Pages:
         step = self._ballots.draft(item, rater).step if item else 0
         video = self._tasks.served_video(item, step) if item else None
         if item is None or video is None or video.key != request.path_params["key"]:
-            raise RefusedPage(_plain("there is no such video", 404))
+            raise RefusedPage(plain("there is no such video", 404))
         return video, self._tasks.round(item).fps
 
     def _failed(self, rater: str) -> bool:
@@ -292,7 +283,7 @@ class _Pages:
             text = (await request.body()).decode("utf-8")
             pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=200, errors="strict")
         except ValueError:
-            return _plain("not a form", 400)
+            return plain("not a form", 400)
         token = request.cookies.get(COOKIE, "")
         given: dict[str, str] = {}
         for name, value in pairs:  # Several ticks of one field come as pairs with the same name.
@@ -302,10 +293,10 @@ class _Pages:
         if origin not in ("same-origin", "none") or not hmac.compare_digest(
             sent, csrf(token).encode()
         ):
-            return _plain("this form does not come from your page: load the page again", 403)
+            return plain("this form does not come from your page: load the page again", 403)
         name, step = given.pop("item", ""), whole_number(given.pop("step", "0"))
         if name not in self._tasks.items or step is None:
-            return _plain("there is no such question", 404)
+            return plain("there is no such question", 404)
         return await run_in_threadpool(then, request, rater, name, step, given)
 
     def _draft(
@@ -315,11 +306,11 @@ class _Pages:
         current = self._ballots.draft(name, rater).step
         names = {f.name for f in self._tasks.step(name, current).fields}
         if step != current:
-            return _plain("this page is out of date: load it again", 409)
+            return plain("this page is out of date: load it again", 409)
         if not set(given) <= names or any(len(value) > 8000 for value in given.values()):
-            return _plain("not a draft of this form", 422)
+            return plain("not a draft of this form", 422)
         if not self._ballots.keep(name, rater, given, self._desk.clock()):
-            return _plain("this question has been given to another rater", 409)
+            return plain("this question has been given to another rater", 409)
         return Response(status_code=204)
 
     def _vote(
@@ -330,7 +321,7 @@ class _Pages:
         if step < draft.step:
             return self._go(request, "/task")
         if step > draft.step:
-            return _plain("this page is out of date: load it again", 409)
+            return plain("this page is out of date: load it again", 409)
         span = self._tasks.visible_span(name)
         end = span.end if span else None
         question = self._tasks.question(name)
@@ -350,7 +341,7 @@ class _Pages:
             accepted = self._ballots.vote(name, rater, answers, now, active=active, correct=right)
             address = "/task" if training is None else f"/feedback/{question}"
         if not accepted:
-            return _plain("other raters have answered this question: go to the next one", 409)
+            return plain("other raters have answered this question: go to the next one", 409)
         return self._go(request, address)
 
     def _go(self, request: Request, address: str) -> Response:
@@ -399,8 +390,4 @@ def _reply_to_refused(request: Request, error: Exception) -> Response:
 
 def _unavailable(request: Request, error: Exception) -> Response:
     """The reply while the database of the votes is unreachable or overloaded."""
-    return _plain("not saved: the server cannot reach its votes now; retry in a moment", 503)
-
-
-def _plain(text: str, status: int) -> Response:
-    return Response(text + "\n", status, media_type="text/plain")
+    return plain("not saved: the server cannot reach its votes now; retry in a moment", 503)

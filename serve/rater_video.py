@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,11 +21,13 @@ from starlette.responses import FileResponse, Response
 
 from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow, MustseeError
+from mustsee.files.folders import write_whole
 from mustsee.files.store import resolve
 from mustsee.media.clips import encode_span
 from mustsee.media.files import find_video_stream, open_container
 from mustsee.media.video import facts
 from mustsee.records import Span, Video
+from serve.guard import plain, whole_number
 
 VIDEO_CODECS = ("h264", "vp8", "vp9", "av1")  # codecs that browsers play
 AUDIO_CODECS = ("aac", "mp3", "opus", "vorbis")  # codecs that browsers play
@@ -93,10 +94,7 @@ class ServedVideos:
                 clip = encode_span(video.uri, span, form, sound=True, max_bytes=MAX_CLIP_BYTES)
                 if clip is None:
                     raise BadRow(f"a clip of {video.uri!r} takes more than {MAX_CLIP_BYTES} bytes")
-                handle, temporary = tempfile.mkstemp(dir=self._folder)
-                with os.fdopen(handle, "wb") as file:
-                    file.write(clip.mp4)
-                os.replace(temporary, path)
+                write_whole(path, clip.mp4)
         return path
 
     def _video(self, key: str) -> ServedVideo | None:
@@ -148,12 +146,27 @@ _LIST = re.compile(r"\s*bytes\s*=(.*)", re.IGNORECASE | re.DOTALL)
 _RANGE = re.compile(r"\s*(\d{0,18})-(\d{0,18})\s*", re.ASCII)
 
 
-def media(request: Request, path: str | os.PathLike[str]) -> Response:
+def clip_reply(
+    request: Request, served: ServedVideos, key: str, fps: float | None = None
+) -> Response:
+    """The clip of a video whose `number` the address has. `fps`: as of `ServedVideos.clip`."""
+    number = whole_number(request.path_params["number"])
+    try:
+        path = None if number is None else served.clip(key, number, fps)
+    except MustseeError as error:
+        return plain(f"this clip cannot be shown: {type(error).__name__}", 422)
+    return media(request, path, "clip")
+
+
+def media(request: Request, path: str | os.PathLike[str] | None, what: str = "video") -> Response:
     """The file, or the byte ranges that the request lists; several come as multipart/byteranges.
+    None: there is no such video or clip.
 
     Malformed ranges are refused with 416. So are overlapping ranges and more than `MAX_RANGES`,
     which would make the server send the same bytes many times.
     """
+    if path is None:
+        return plain(f"there is no such {what}", 404)
     wanted = _LIST.fullmatch(request.headers.get("range", ""))
     size = os.stat(path).st_size
     if wanted is not None and not _servable(wanted[1], size):

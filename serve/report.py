@@ -25,9 +25,8 @@ from starlette.routing import Route
 from mustsee.errors import MustseeError
 from mustsee.layouts.ticks import Tick, append_tick, read_ticks
 from mustsee.records import Video
-from serve.body import whole_number
-from serve.rater_guard import POLICY, RaterGuard, RequestRate, is_foreign
-from serve.rater_video import STEP_S, ServedVideos, media, visible_span
+from serve.guard import POLICY, RaterGuard, RequestRate, is_foreign, plain
+from serve.rater_video import STEP_S, ServedVideos, clip_reply, media, visible_span
 
 HERE = Path(__file__).parent
 STATIC = {
@@ -123,7 +122,7 @@ class _Pages:
         name = request.query_params.get("video", "")
         video = self._served.find_video(name)
         if video is None:
-            return _plain("this video has no file", 404)
+            return plain("this video has no file", 404)
         span = visible_span(self._report.videos.get(name), video)
         answer: dict[str, Any] = {**asdict(video), "every": STEP_S}
         del answer["uri"]
@@ -131,30 +130,20 @@ class _Pages:
 
     def video(self, request: Request) -> Response:
         """The file itself, whole or by byte ranges."""
-        if refused := self._refused(request):
-            return refused
-        path = self._served.file(request.path_params["key"])
-        return media(request, path) if path else _plain("there is no such video", 404)
+        key = request.path_params["key"]
+        return self._refused(request) or media(request, self._served.file(key))
 
     def clip(self, request: Request) -> Response:
         """An encoded clip of a video that browsers do not play."""
-        if refused := self._refused(request):
-            return refused
-        number = whole_number(request.path_params["number"])
-        if number is None:
-            return _plain("there is no such clip", 404)
-        try:
-            path = self._served.clip(request.path_params["key"], number)
-        except MustseeError as error:
-            return _plain(f"this clip cannot be shown: {type(error).__name__}", 422)
-        return media(request, path) if path else _plain("there is no such clip", 404)
+        key = request.path_params["key"]
+        return self._refused(request) or clip_reply(request, self._served, key)
 
     def ticks(self, request: Request) -> Response:
         """The ticks so far: question id -> verdict, reason, and the words of an edited question."""
         if refused := self._refused(request):
             return refused
         if self._report.folder is None:
-            return _plain("ticks are kept in a local folder only", 404)
+            return plain("ticks are kept in a local folder only", 404)
         ticks = read_ticks(self._report.folder)
         return JSONResponse({name: _tick_parts(tick) for name, tick in ticks.items()})
 
@@ -165,7 +154,7 @@ class _Pages:
         if refused := self._refused(request):
             return refused
         if is_foreign(request):
-            return _plain("this tick does not come from the page: load the page again", 403)
+            return plain("this tick does not come from the page: load the page again", 403)
         try:
             given = await request.json()
             tick = Tick(
@@ -177,18 +166,18 @@ class _Pages:
                 options=[_one_line(option) for option in given.get("options", ())],
             )
         except TICK_FAULTS as error:
-            return _plain(f"this is no tick: {error}", 422)
+            return plain(f"this is no tick: {error}", 422)
         if self._report.folder is None or tick.question_id not in self._report.questions:
-            return _plain("there is no such question", 404)
+            return plain("there is no such question", 404)
         count = self._report.questions[tick.question_id]
         if tick.verdict == "edit" and len(tick.options) != count:
-            return _plain(f"this question has {count} options, not {len(tick.options)}", 422)
+            return plain(f"this question has {count} options, not {len(tick.options)}", 422)
         await to_thread(append_tick, self._report.folder, tick)
         return JSONResponse(_tick_parts(tick))
 
     def static(self, request: Request) -> Response:
         path = STATIC.get(request.path_params["name"])
-        return FileResponse(path) if path else _plain("there is no such file", 404)
+        return FileResponse(path) if path else plain("there is no such file", 404)
 
     def _refused(self, request: Request) -> Response | None:
         """The refusal of a request without the link's cookie; None if it may pass."""
@@ -200,8 +189,8 @@ class _Pages:
     def _refuse_stranger(self, request: Request) -> Response:
         who, rate = request.client.host if request.client else "", self._report.rate
         if not rate.spend(who, self._report.clock(), rate.stranger):
-            return _plain("too many requests: wait a minute", 429)
-        return _plain("this needs the link that the job printed", 401)
+            return plain("too many requests: wait a minute", 429)
+        return plain("this needs the link that the job printed", 401)
 
 
 def _one_line(text: object) -> str:
@@ -211,7 +200,3 @@ def _one_line(text: object) -> str:
 def _tick_parts(tick: Tick) -> list[Any]:
     words = [tick.question, list(tick.options)] if tick.verdict == "edit" else []
     return [tick.verdict, tick.reason, *words]
-
-
-def _plain(text: str, status: int) -> Response:
-    return Response(text + "\n", status, media_type="text/plain")

@@ -28,7 +28,7 @@ BASE = {plain(requirement) for requirement in PROJECT["dependencies"]}
 # Imports guarded by a `need` in another function: (file, package) -> that function, which always
 # runs before the import.
 BEHIND = {
-    ("actors/caption/transformers.py", "torch"): "actors/checkpoint.py:load",
+    ("actors/stages/caption_local.py", "torch"): "mustsee/nn/weights.py:load_checkpoint",
     ("actors/llm/transformers.py", "torch"): "actors/llm/transformers.py:__init__",
     ("actors/judge/gem.py", "torch"): "actors/judge/gem.py:__init__",
     ("actors/judge/gem_fit.py", "torch"): "actors/judge/gem_fit.py:fit",

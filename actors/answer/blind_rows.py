@@ -22,9 +22,7 @@ import pyarrow.parquet as pq
 from actors.answer.llm import AnswerLlm
 from actors.answer.look import AnswererFrames
 from actors.engine.session import Session
-from actors.judge.seat import ConfiguredJudge
-from actors.part import RunContext, gather_all
-from actors.stages.ask_options import prompts_in
+from actors.part import ConfiguredJudge, RunContext, gather_all, prompts_in
 from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.clean.columns import TrainingRow
 from mustsee.clean.rule import FAILED, RIGHT, WRONG, grade_by_rules

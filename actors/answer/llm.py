@@ -13,8 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
 from actors.answer.look import AnswererFrames, FrameAnswerer, describe_sent
-from actors.part import LlmConfig, Opened, RunContext, gather_all, model_identity, video_input_of
-from actors.stages.ask_options import prompts_in
+from actors.part import (
+    LlmConfig,
+    Opened,
+    RunContext,
+    gather_all,
+    model_identity,
+    prompts_in,
+    video_input_of,
+)
 from mustsee.calls.llm import FreshReplies, Llm, Message, Request, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
 from mustsee.evaluate.answers import (

@@ -18,12 +18,12 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-from actors.calls.admission import AdmissionRequest
 from actors.calls.batch_route import BatchEntry, BatchRoute, Job, line
 from actors.calls.connection import Connection, ParameterRefused
 from actors.calls.endpoint import CallEstimate
 from actors.calls.parameters import EndpointParameters
 from actors.part import capabilities_of, models_of
+from mustsee.calls.budget import AdmissionRequest
 from mustsee.calls.llm import Reply, Request
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.files.store import Store, digest

@@ -25,7 +25,7 @@ from mustsee.calls.endpoint_errors import (
     error_in_reply,
     read_error,
 )
-from mustsee.calls.quota import Quota, quotas_in
+from mustsee.calls.limits import Quota, quotas_in
 from mustsee.calls.refusals import Change, refused_parameters
 from mustsee.errors import (
     BadRow,
@@ -33,7 +33,9 @@ from mustsee.errors import (
     KeyRefused,
     MustseeError,
     NoCredit,
+    NoSuchModel,
     Transient,
+    UnreadableReply,
     UserError,
     hide_secrets,
 )
@@ -89,11 +91,11 @@ class Connection:
             if is_html(raw):
                 raise await self._html() from None
             reason = hide_secrets(str(error))[:MAX_MESSAGE_CHARACTERS]
-            raise Transient(f"{self.place}: unparseable reply: {reason}", sent=True) from None
+            raise UnreadableReply(f"{self.place}: unparseable reply: {reason}", sent=True) from None
         self._answered = True
         self.check_reply(reply, sent)
         if not isinstance(reply, Mapping):
-            raise Transient(
+            raise UnreadableReply(
                 f"{self.place}: the reply is not a JSON object: {hide_secrets(str(reply))[:80]!r}",
                 sent=True,
             )
@@ -154,7 +156,7 @@ class Connection:
         if status in missing:
             return None
         if status >= 400:
-            body = _error(raw)
+            body = read_json(raw)
             raise self._with_bill(self.refusal(status, body, wait, sent), body)
         return raw
 
@@ -176,7 +178,7 @@ class Connection:
         with contextlib.suppress(MustseeError):
             if not self._answered and is_html(await self.request("GET", "/models") or b""):
                 return UserError(html_page(self.place))
-        return Transient(f"{self.place}: an HTML page in place of a reply")
+        return UnreadableReply(f"{self.place}: an HTML page in place of a reply")
 
     @property
     def place(self) -> str:
@@ -248,8 +250,8 @@ class Connection:
         if status in (401, 403) or refused:
             access = 401 if refused else status
             return KeyRefused(no_access(self.endpoint, status, "" if is_page else body, access))
-        if status == 404 or "model_not_found" in error.codes:
-            return UserError(
+        if status in (404, 405) or "model_not_found" in error.codes:
+            return NoSuchModel(
                 f"{self.place}: HTTP {status}: no such model or address ({reason}); check model= "
                 "and base_url= (it usually ends in /v1)"
             )
@@ -314,7 +316,7 @@ def _was_read(body: io.BytesIO | FormData | None) -> bool:
     return not isinstance(body, io.BytesIO) or body.closed or body.tell() > 0
 
 
-def _error(raw: bytes) -> Any:
+def read_json(raw: bytes) -> Any:
     """The JSON of a response, or its text."""
     try:
         return json.loads(raw)

@@ -23,9 +23,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from actors.calls.admission import AdmissionRequest, Grant
 from actors.calls.liveness import LivenessServer
-from mustsee.calls.budget import Budget, HeldAmount
+from mustsee.calls.budget import AdmissionRequest, Budget, Grant, HeldAmount
 from mustsee.calls.call_log import CallLog
 from mustsee.calls.limits import Admission, Limits, Rates
 from mustsee.calls.usage import RETRY_OUTCOMES, CallOutcome, UsageTotals

@@ -1,27 +1,36 @@
-"""The call coordinator as a Ray actor: starting it, calling it, and the errors of a lost one."""
+"""The call coordinator as a Ray actor: starting it, calling it, and the errors of a lost one.
+
+A call is admitted before it starts and reported when it ends. `CoordinatorClient` sends whatever
+arrives within `GATHER_S` seconds as one message, so thousands of calls a second cost the
+coordinator a few hundred messages.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import threading
-from collections.abc import Awaitable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar
 
-from actors.calls.admission import AdmissionRequest, Grant
 from actors.calls.coordinator import Coordinator
-from actors.calls.coordinator_handle import CoordinatorHandle
+from mustsee.calls.budget import AdmissionRequest, Grant
 from mustsee.calls.call_log import check_readable, run_name
+from mustsee.calls.limits import Limits
 from mustsee.calls.usage import CallOutcome
 from mustsee.errors import MustseeError
-from mustsee.files.store import is_local
+from mustsee.files.store import StoreDamage, is_local
 from mustsee.run import other_runs
 from mustsee.run.record import NOTHING, RowOutcome, Snapshot, WorkTimes
 
 MAX_RESTARTS = 10  # restarts of the actor; more often than that, something else is wrong
 
 T = TypeVar("T")
+P = ParamSpec("P")
+T_co = TypeVar("T_co", covariant=True)
+GATHER_S = 0.005  # seconds for which messages are gathered into one
 
 
 class RemoteLogCoordinator(Coordinator):
@@ -43,33 +52,29 @@ class RemoteLogCoordinator(Coordinator):
         return grants
 
 
+def _locked(method: Callable[P, T]) -> Callable[P, T]:
+    """The method of a `ThreadSafeCoordinator` that one thread at a time runs."""
+
+    @functools.wraps(method)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        coordinator: Any = args[0]
+        with coordinator.lock:
+            return method(*args, **kwargs)
+
+    return run
+
+
 class ThreadSafeCoordinator(Coordinator):
     """The coordinator of a job without Ray, whose threads call it at the same time."""
 
     def __init__(self, *arguments: Any, **names: Any) -> None:
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         super().__init__(*arguments, **names)
 
-    def exchange(
-        self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[AdmissionRequest]
-    ) -> list[Grant]:
-        with self._lock:
-            return super().exchange(owner, entries, asks)
-
-    def event(
-        self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
-        rows: int = 1,
-    ) -> None:  # fmt: skip
-        with self._lock:
-            super().event(stage, outcome, took, row, rows)
-
-    def count(self, name: str, n: int = 1) -> None:
-        with self._lock:
-            super().count(name, n)
-
-    def snapshot(self) -> Snapshot:
-        with self._lock:
-            return super().snapshot()
+    exchange = _locked(Coordinator.exchange)
+    event = _locked(Coordinator.event)
+    count = _locked(Coordinator.count)
+    snapshot = _locked(Coordinator.snapshot)
 
 
 def open_coordinator(
@@ -152,3 +157,102 @@ def mustsee_error(error: Exception) -> Exception:
             "kept: the same command goes on from here"
         )
     return error
+
+
+class RemoteMethod(Protocol[P, T_co]):
+    """A method of an actor. `remote` sends a message and returns a reference to the answer, to be
+    awaited or given to `call_coordinator`.
+    """
+
+    def remote(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T_co]: ...
+
+
+class EventMethod(Protocol):
+    """`Coordinator.event` of an actor, whose last arguments may be left out."""
+
+    def remote(
+        self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
+        rows: int = 1,
+    ) -> Awaitable[None]: ...  # fmt: skip
+
+
+class CoordinatorHandle(Protocol):
+    """The methods of `Coordinator` that are called through its actor."""
+
+    liveness_address: RemoteMethod[[], tuple[str, int]]
+    register_account: RemoteMethod[[str, Limits], None]
+    exchange: RemoteMethod[[str, Sequence[CallOutcome], Sequence[AdmissionRequest]], list[Grant]]
+    begin: RemoteMethod[[Sequence[str]], list[int]]
+    record_overrun: RemoteMethod[[str, Sequence[str]], None]
+    event: EventMethod
+    count: RemoteMethod[[str, int], None]
+    note_damage: RemoteMethod[[StoreDamage], None]
+    acquire_helpers: RemoteMethod[[str, str, int, int], int]
+    release_helpers: RemoteMethod[[str, str], None]
+    abort: RemoteMethod[[str, str], None]
+    snapshot: RemoteMethod[[], Snapshot]
+
+
+class CoordinatorClient:
+    """Connects one gateway to the coordinator (a `Coordinator`, or its Ray actor). `owner`: returns
+    the owner of calls that start now.
+    """
+
+    def __init__(
+        self, coordinator: Coordinator | CoordinatorHandle, owner: Callable[[], str]
+    ) -> None:
+        self._coordinator, self._owner = coordinator, owner
+        self._entries: list[tuple[CallOutcome, asyncio.Future[None]]] = []
+        self._asks: list[tuple[AdmissionRequest, asyncio.Future[Grant]]] = []
+        self._sending: set[asyncio.Task[None]] = set()
+
+    async def report(self, entry: CallOutcome) -> None:
+        """Report the end of a call, and wait until the coordinator has counted it."""
+        future: asyncio.Future[None] = self._wake()
+        self._entries.append((entry, future))
+        await future
+
+    async def ask(self, ask: AdmissionRequest) -> Grant:
+        """Ask whether a call may start."""
+        future: asyncio.Future[Grant] = self._wake()
+        self._asks.append((ask, future))
+        return await future
+
+    def _wake(self) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        if not self._entries and not self._asks:
+            loop.call_later(GATHER_S, self._send)
+        return loop.create_future()
+
+    def _send(self) -> None:
+        entries, asks = self._entries, self._asks
+        self._entries, self._asks = [], []
+        self._spawn(self._exchange(entries, asks))
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def _exchange(
+        self,
+        entries: list[tuple[CallOutcome, asyncio.Future[None]]],
+        asks: list[tuple[AdmissionRequest, asyncio.Future[Grant]]],
+    ) -> None:
+        message = self._owner(), [entry for entry, _ in entries], [ask for ask, _ in asks]
+        try:
+            if isinstance(self._coordinator, Coordinator):
+                grants = self._coordinator.exchange(*message)
+            else:
+                grants = await self._coordinator.exchange.remote(*message)
+        except Exception as error:
+            for _, future in (*entries, *asks):
+                if not future.done():
+                    future.set_exception(mustsee_error(error))
+            return
+        for _, future in entries:
+            if not future.done():
+                future.set_result(None)
+        for (_, future), grant in zip(asks, grants, strict=True):
+            if not future.done():
+                future.set_result(grant)

@@ -20,19 +20,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
-from actors.calls.admission import AdmissionRequest
 from actors.calls.batches import Batchable, BatchClient, Count
 from actors.calls.coordinator import Coordinator
-from actors.calls.coordinator_actor import call_coordinator
-from actors.calls.coordinator_client import CoordinatorClient
-from actors.calls.coordinator_handle import CoordinatorHandle
+from actors.calls.coordinator_actor import CoordinatorClient, CoordinatorHandle, call_coordinator
 from actors.calls.endpoint import CallEstimate, Endpoint
-from actors.calls.failover import Failover
+from actors.calls.no_answer import Failover, ReplyWaits
 from actors.calls.sender import Sender, SenderDied
 from actors.part import LlmConfig
+from mustsee.calls.budget import AdmissionRequest
+from mustsee.calls.limits import Quota
 from mustsee.calls.llm import Llm, Reply, Request
-from mustsee.calls.quota import Quota
-from mustsee.calls.reply_waits import ReplyWaits
 from mustsee.calls.usage import CallOutcome
 from mustsee.errors import BudgetSpent, Busy, NoAnswer, Transient, Unwritable
 from mustsee.files.schemas import dump, load

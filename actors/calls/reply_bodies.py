@@ -73,8 +73,7 @@ def parse_bill(body: Mapping[str, Any], price: Price) -> BilledTokens | None:
     tokens_in, tokens_out = parse_counts(usage)
     if tokens_in is None:
         return None
-    cached = min(parse_cached(usage), tokens_in)
-    written = min(parse_written(usage), tokens_in - cached)
+    cached, written = parse_cache(usage, tokens_in)
     return BilledTokens(
         tokens_in=tokens_in,
         tokens_out=tokens_out or 0,
@@ -95,16 +94,12 @@ def parse_counts(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
     return tokens_in, max(tokens_out or 0, beyond) or tokens_out
 
 
-def parse_cached(usage: Mapping[str, Any]) -> int:
-    """The tokens in of a `usage` that came from the endpoint's cache."""
+def parse_cache(usage: Mapping[str, Any], tokens_in: int) -> tuple[int, int]:
+    """The tokens of `tokens_in` that came from the endpoint's cache, and those written to it."""
     details = parse_object(usage.get("prompt_tokens_details"))
-    return parse_tokens(details.get("cached_tokens")) or 0
-
-
-def parse_written(usage: Mapping[str, Any]) -> int:
-    """The tokens in of a `usage` that were written to the endpoint's cache."""
-    details = parse_object(usage.get("prompt_tokens_details"))
-    return parse_tokens(details.get("cache_write_tokens")) or 0
+    cached = min(parse_tokens(details.get("cached_tokens")) or 0, tokens_in)
+    written = parse_tokens(details.get("cache_write_tokens")) or 0
+    return cached, min(written, tokens_in - cached)
 
 
 def parse_object(value: Any) -> Mapping[str, Any]:

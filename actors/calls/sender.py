@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from actors.part import LlmConfig
+from mustsee.calls.limits import Quota
 from mustsee.calls.llm import Reply, Request
-from mustsee.calls.quota import Quota
 from mustsee.errors import MustseeError, Transient
 
 # Forked twice, so that it is not a child of the worker: Ray kills a worker's children with it.

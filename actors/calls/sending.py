@@ -28,8 +28,8 @@ from actors.calls.sender import (
     SenderStart,
     SenderStarted,
 )
+from mustsee.calls.limits import Quota
 from mustsee.calls.llm import Llm, Reply
-from mustsee.calls.quota import Quota
 from mustsee.errors import MustseeError, Unwritable
 from mustsee.files.store import Store, is_local, resolve
 

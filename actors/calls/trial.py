@@ -10,20 +10,34 @@ gateway waits. A proxy's error (502) counts if it comes three times.
 
 from __future__ import annotations
 
+import asyncio
 import difflib
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote, urlsplit
 
-from actors.calls.connection import UNSUPPORTED, html_page, is_html, no_access, no_credit
+from actors.calls.connection import (
+    html_page,
+    is_html,
+    no_access,
+    no_credit,
+    read_json,
+)
 from actors.calls.endpoint import Endpoint
-from actors.calls.parameters import Learned, read, write
+from actors.calls.parameters import Learned, read
 from mustsee.calls.endpoint_errors import UNKNOWN_STATUS, error_in_reply, read_error
-from mustsee.calls.refusals import SCHEMA, adapt_request, refused_parameters, values_sent
-from mustsee.errors import UserError, hide_secrets
+from mustsee.calls.refusals import adapt_request, values_sent
+from mustsee.errors import (
+    BadRow,
+    NoCredit,
+    NoSuchModel,
+    Transient,
+    UnreadableReply,
+    UserError,
+    hide_secrets,
+)
 from mustsee.files.fetch import fetch, redirect_message, redirect_target
 from mustsee.files.store import Store
 
@@ -41,6 +55,8 @@ class ChatEndpoint(Protocol):
     def trial_body(self) -> dict[str, Any]:
         """The body of that request, with all parameters that no call decides."""
         ...
+
+    def open(self) -> Any: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,44 +105,39 @@ def refusal(
         named = _status(alone) == 200 and isinstance(alone.body, Mapping)
     if not isinstance(endpoint, ChatEndpoint):
         return None if named or not names else _no_such_model(place, endpoint.model, names)
-    learned = read(store, endpoint) if store is not None else Learned()
-    body = endpoint.trial_body()
-    unknown = (
-        store is not None and values_sent(adapt_request(body, learned.changes)) - learned.taken
-    )
+    known = read(store, endpoint) if store is not None else Learned()
+    sent = values_sent(adapt_request(endpoint.trial_body(), known.changes))
     paid = endpoint.price.usd(1, 1) and not _has_fallback(endpoint)
-    if named and not (paid or unknown):
+    if named and not (paid or (store is not None and sent - known.taken)):
         return None
     try:
-        reply = _chat(endpoint, key, seconds, body, learned)
-    except UserError as error:
+        asyncio.run(_request_token(endpoint, seconds, store))
+    except NoCredit as error:
+        return None if _has_fallback(endpoint) else str(error)
+    except NoSuchModel as error:
+        return str(error) if named or not names else _no_such_model(place, endpoint.model, names)
+    except UserError as error:  # also a refused key
         return str(error)
-    if store is not None:
-        write(store, endpoint, learned)
-    return _chat_refusal(endpoint, reply, [] if named else names, named=named)
+    except UnreadableReply:
+        wrong = "not an OpenAI-compatible endpoint: check base_url= (it usually ends in /v1)"
+        return None if named else f"{place}: {wrong}"
+    except (Transient, BadRow):  # it is busy, or refuses this prompt
+        return None
+    return None
 
 
-def _chat(
-    endpoint: Endpoint, key: str, seconds: float, whole: Mapping[str, Any], learned: Learned
-) -> TrialReply:
-    """Request one token, without the parameters that are refused, which are added to `learned`.
-    Raises UserError for a refusal to which a request cannot be adapted.
+async def _request_token(endpoint: ChatEndpoint, seconds: float, store: Store | None) -> None:
+    """Request one token, without the parameters that are refused, and keep in the store which these
+    are. Raises as a call.
     """
-    while True:
-        body = adapt_request(whole, learned.changes)
-        reply = _ask(endpoint, key, "/chat/completions", seconds, body)
-        status = _status(reply)
-        changes = refused_parameters(status, reply.body, body)
-        if not changes:
-            if status == 200:
-                learned.taken = learned.taken | values_sent(body)
-            return reply
-        said = f"{endpoint.place}: HTTP {status}: {read_error(reply.body).message}"
-        wants_schema = getattr(endpoint, "structured", "") == "json_schema"
-        fixed = wants_schema and SCHEMA in {change.parameter for change in changes}
-        if fixed or not learned.add(changes, said):
-            named = ", ".join(change.parameter for change in changes)
-            raise UserError(f"{said}; {named} cannot be left out or replaced")
+    chat = endpoint.open()
+    if store is not None:
+        chat.remember(store)
+
+    async def post(body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await chat.connection.post("/chat/completions", body, seconds)
+
+    await chat.parameters.send(post, lambda: chat.parameters.adapt(endpoint.trial_body()))
 
 
 def _status(reply: TrialReply) -> int:
@@ -134,35 +145,6 @@ def _status(reply: TrialReply) -> int:
     is_reply = reply.status == 200 and not isinstance(reply.body, str)
     found = error_in_reply(reply.body) if is_reply else None
     return reply.status if found is None else read_error(found).status or UNKNOWN_STATUS
-
-
-def _chat_refusal(
-    endpoint: Endpoint, reply: TrialReply, names: Sequence[str], *, named: bool
-) -> str | None:
-    """The reason why calls cannot succeed, from the reply to one token of chat."""
-    place, status = endpoint.place, _status(reply)
-    if reply.html and status < 400:
-        return html_page(place)
-    if reason := no_credit(place, status, reply.body):
-        return None if _has_fallback(endpoint) else reason
-    if reason := _no_access(endpoint, reply):
-        return reason
-    error = read_error(reply.body)
-    if any(code in UNSUPPORTED for code in error.codes) and 400 <= status < 500:
-        return f"{place}: HTTP {status}: {error.message}"
-    if status in (404, 405) or "model_not_found" in error.codes:
-        if names:
-            return _no_such_model(place, endpoint.model, names)
-        said = f" ({error.message})" if error.message and not reply.html else ""
-        return (
-            f"{place}: HTTP {status}: no such model or address{said}; check model= and base_url= "
-            "(it usually ends in /v1)"
-        )
-    if not named and status == 200 and not isinstance(reply.body, Mapping):
-        return (
-            f"{place}: not an OpenAI-compatible endpoint: check base_url= (it usually ends in /v1)"
-        )
-    return None
 
 
 def _no_access(endpoint: Endpoint, reply: TrialReply) -> str | None:
@@ -228,31 +210,19 @@ def _ask_with_retries(endpoint: Endpoint, key: str, path: str, seconds: float) -
     return reply
 
 
-def _ask(
-    endpoint: Endpoint, key: str, path: str, seconds: float, body: Mapping[str, Any] | None = None
-) -> TrialReply:
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    data = None if body is None else json.dumps(body).encode()
+def _ask(endpoint: Endpoint, key: str, path: str, seconds: float) -> TrialReply:
     try:
-        reply = fetch(endpoint.url(path), data, headers, seconds)
+        reply = fetch(endpoint.url(path), None, {"Authorization": f"Bearer {key}"}, seconds)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         message = getattr(reason, "strerror", None) or reason
         return TrialReply(reason=hide_secrets(str(message)).lower() or type(error).__name__)
     return TrialReply(
         status=reply.status,
-        body=_json(reply.body),
+        body=read_json(reply.body),
         html=is_html(reply.body),
         location=reply.headers.get("Location") or "",
     )
-
-
-def _json(body: bytes) -> Any:
-    """The JSON of a body, or its text."""
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return body.decode(errors="replace")
 
 
 def get_models(endpoint: Endpoint, key: str, seconds: float) -> TrialReply:

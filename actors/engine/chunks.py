@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from actors.calls.coordinator_actor import call_coordinator
-from actors.calls.coordinator_handle import CoordinatorHandle
+from actors.calls.coordinator_actor import CoordinatorHandle, call_coordinator
 from actors.engine.hardware import Hardware
 from actors.engine.memory import free_memory
 from actors.engine.meter import Meter

@@ -1,8 +1,10 @@
-"""`Hardware`: resources of a stage's workers (`conf/cluster/*.yaml`)."""
+"""`Hardware`: resources of a stage's workers (`conf/cluster/*.yaml`), and whether the workers of a
+job fit the cluster.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,3 +100,59 @@ class Hardware:
                 f"{setting}: a pool of TPU workers has a fixed size, because Ray Data ignores TPUs "
                 "when it grows a pool; give one number"
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceDemand:
+    """`count` workers of one kind, each with these resources; `key`: the setting behind it."""
+
+    name: str
+    key: str
+    count: int
+    resources: Mapping[str, float]
+
+
+def lacking_resources(
+    demands: Sequence[ResourceDemand], nodes: Sequence[Mapping[str, float]]
+) -> str | None:
+    """Return None if all workers fit the nodes' free resources, else what is missing and which key.
+
+    Workers are placed by first fit, the largest first; a worker never spans nodes. This packing is
+    not optimal, so in rare cases a plan that would just fit is refused.
+    """
+    free = [dict(node) for node in nodes]
+    workers = [demand for demand in demands for _ in range(demand.count)]
+    total = {r: sum(n.get(r, 0.0) for n in nodes) or 1e-9 for d in workers for r in d.resources}
+    workers.sort(key=lambda d: -max((a / total[r] for r, a in d.resources.items()), default=0.0))
+    for demand in workers:
+        for node in free:
+            if all(node.get(r, 0.0) + 1e-9 >= amount for r, amount in demand.resources.items()):
+                for resource, amount in demand.resources.items():
+                    node[resource] = node.get(resource, 0.0) - amount
+                break
+        else:
+            return _describe_lack(demand, demands, nodes)
+    return None
+
+
+def _describe_lack(
+    demand: ResourceDemand, demands: Sequence[ResourceDemand], nodes: Sequence[Mapping[str, float]]
+) -> str:
+    lines: list[str] = []
+    for resource, amount in demand.resources.items():
+        needed = sum(d.count * d.resources.get(resource, 0.0) for d in demands)
+        free = sum(node.get(resource, 0.0) for node in nodes)
+        largest = max((node.get(resource, 0.0) for node in nodes), default=0.0)
+        if needed > free + 1e-9:
+            lines.append(f"{needed:g} {resource} are needed and {free:g} are free")
+        elif amount > largest + 1e-9:
+            lines.append(f"one worker needs {amount:g} {resource}, no node has over {largest:g}")
+    shares = ", ".join(
+        f"{d.name} {d.count} x " + "+".join(f"{a:g} {r}" for r, a in d.resources.items())
+        for d in demands
+    )
+    why = "; ".join(lines) or "the free resources are split over nodes so that it fits on none"
+    return (
+        f"the stage {demand.name!r} does not fit the cluster: {why}. "
+        f"Lower {demand.key} or add nodes. All stages: {shares}"
+    )

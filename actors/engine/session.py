@@ -15,8 +15,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
-from actors.calls.coordinator_actor import call_coordinator
-from actors.calls.coordinator_handle import CoordinatorHandle
+from actors.calls.coordinator_actor import CoordinatorHandle, call_coordinator
 from actors.engine.chunks import ChunkRunner
 from actors.engine.hardware import Hardware
 from actors.part import RunContext

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from actors.judge.bem import passes
+from actors.judge.baselines import passes
 from actors.judge.tokens import GemTokens, settle, weights_hash
 from mustsee.errors import UserError, need
 from mustsee.files.store import hardware

@@ -18,11 +18,12 @@ from typing import ClassVar
 
 import mustsee.offline
 from actors.part import Capabilities
-from mustsee.calls.llm import RULES, Llm, Reply, Request
+from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.errors import BadRow, UserError
 from mustsee.offline.evaluate import choice_letter
 from mustsee.papers import papers
 from mustsee.prompts import ENGLISH
+from mustsee.records import RULES
 
 PACKAGE = Path(__file__).parents[2] / "mustsee"
 Rule = Callable[[Request], str]

@@ -17,29 +17,27 @@ from typing import Any, Literal, NamedTuple, get_args
 from actors.calls.batches import BatchClient, BatchSettings, Count
 from actors.calls.connection import Connection, connect
 from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
-from actors.calls.frames_clip import added_characters, clip_parts, goes_as_clip
 from actors.calls.parameters import EndpointParameters
 from actors.calls.reply_bodies import (
     UNREADABLE,
     is_filtered,
     parse_bill,
-    parse_cached,
+    parse_cache,
     parse_counts,
     parse_logprobs,
     parse_message,
     parse_model,
     parse_object,
     parse_tokens,
-    parse_written,
 )
 from actors.part import Capabilities
 from mustsee.calls.image_tokens import Detail, image_rule, video_second
-from mustsee.calls.limits import Limits
+from mustsee.calls.limits import Limits, Quota
 from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
-from mustsee.calls.quota import Quota
 from mustsee.calls.refusals import DETAIL, LIMITS, SCHEMA, adapt_request
 from mustsee.errors import BadRow, Transient, Unparsed, UserError, hide_secrets
 from mustsee.files.store import Store, hardware
+from mustsee.media.clips import added_characters, clip_parts, goes_as_clip
 from mustsee.replies.forms import find_json, whole_characters
 
 TRIAL_TEXT = "Hello"  # the prompt of the trial
@@ -404,9 +402,7 @@ class OpenAIChat:
         thought = parse_tokens(details.get("reasoning_tokens"))
         if thought is None:
             thought = round(tokens_out * len(thoughts) / max(1, len(thoughts) + len(text)))
-        cached = min(parse_cached(usage), tokens_in)
-        written = min(parse_written(usage), tokens_in - cached)
-        return _TokensUsed(tokens_in, tokens_out, thought, cached, written)
+        return _TokensUsed(tokens_in, tokens_out, thought, *parse_cache(usage, tokens_in))
 
     def _check_videos_counted(self, request: Request, tokens_in: int | None) -> None:
         """Raise UserError if the tokens counted are too few for the videos sent: some endpoints

@@ -17,7 +17,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from actors import checkpoint
 from mustsee.calls.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, UserError, need
 from mustsee.files.store import hardware
@@ -47,8 +46,8 @@ class Transformers:
     """Requests generated together (not part of the identity either)."""
 
     def __post_init__(self) -> None:
-        if self.dtype not in checkpoint.DTYPES:
-            expected = ", ".join(checkpoint.DTYPES)
+        if self.dtype not in weights.DTYPES:
+            expected = ", ".join(weights.DTYPES)
             raise UserError(f"llm.dtype={self.dtype!r}: expected one of {expected}")
         if self.batch_size < 1:
             raise UserError(f"llm.batch_size={self.batch_size!r}: expected at least 1")
@@ -60,7 +59,7 @@ class Transformers:
 
     def check(self, budget_usd: float | None) -> None:
         """Raise UserError if the weights are missing."""
-        checkpoint.find(self.model, self.revision, "config.json")
+        weights.find_checkpoint(self.model, self.revision, "config.json")
 
     def open(self) -> Llm:
         return TransformersChat(self)
@@ -88,7 +87,7 @@ class TransformersChat:
         need("llm=transformers", "mustsee[torch]", "torch")
         self._config, self.identity = config, config.identity
         self._sees = takes_images(config)
-        self._model, self._reader = checkpoint.load(
+        self._model, self._reader = weights.load_checkpoint(
             "llm",
             config.model,
             config.revision,
@@ -218,7 +217,7 @@ class TransformersChat:
             {
                 "role": message.role,
                 "content": [
-                    {"type": "image", "image": checkpoint.open_images((part,))[0]}
+                    {"type": "image", "image": weights.open_images((part,))[0]}
                     if isinstance(part, bytes)
                     else {"type": "text", "text": part}
                     for part in message.parts
@@ -303,7 +302,7 @@ class TokenSampler:
 
 def takes_images(config: Transformers) -> bool:
     """Whether a model takes images. Raises UserError if it is not a model of transformers."""
-    folder = checkpoint.find(config.model, config.revision, "config.json")
+    folder = weights.find_checkpoint(config.model, config.revision, "config.json")
     from transformers import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING, AutoConfig
 
     try:
@@ -344,7 +343,7 @@ def _without_system(chat: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _images(messages: Sequence[Message]) -> list[Any]:
-    return [image for m in messages for image in checkpoint.open_images(m.images)]
+    return [image for m in messages for image in weights.open_images(m.images)]
 
 
 def _row(logits: Any, row: int) -> list[Any]:

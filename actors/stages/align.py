@@ -1,8 +1,11 @@
-"""`align`: finds a clip in its movie's audio description, and takes the narration of its span."""
+"""`align`: finds a clip in its movie's audio description, and takes the narration of its span.
+
+`classifier=` tells narration from dialogue: a logistic head on sentence embeddings, or a fine-tuned
+BERT (CinePile, 2.1) in transformers and torch.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,14 +14,32 @@ from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import Any, ClassVar
 
+import numpy as np
+
 from actors.part import Opened, Part, RunContext
 from mustsee.align.description import Description
 from mustsee.align.place import MatchOptions, align, lines_inside
-from mustsee.align.sentences import Probabilities, visual_probability
-from mustsee.errors import BadRow, UserError
+from mustsee.align.sentences import (
+    Floats,
+    LogisticHead,
+    Probabilities,
+    Sentence,
+    features,
+    fit,
+    visual_probability,
+)
+from mustsee.errors import BadRow, UserError, need
 from mustsee.files import schemas
 from mustsee.files.folders import files_under, is_text
-from mustsee.files.store import address_of, digest, identity, keyed_by, resolve, strip_options
+from mustsee.files.store import (
+    address_of,
+    digest,
+    file_digest,
+    identity,
+    keyed_by,
+    resolve,
+    strip_options,
+)
 from mustsee.files.tables import read_table
 from mustsee.media import transcript
 from mustsee.media.subtitle_cues import FORMATS
@@ -167,10 +188,10 @@ def _parts(path: str) -> list[str]:
 def _classifier(path: str) -> Probabilities:
     first = _parts(path)[0]
     if first.endswith(".npz"):
-        from actors.classifier import HeadClassifier
+        from actors.stages.align import HeadClassifier
 
         return HeadClassifier(first)
-    from actors.classifier import BertClassifier
+    from actors.stages.align import BertClassifier
 
     return BertClassifier(path)
 
@@ -206,15 +227,10 @@ def descriptions_in(source: str) -> dict[str, str]:
 
 @cache
 def _digest(uri: str) -> str:
-    filesystem, path = resolve(uri)
-    total = hashlib.sha256()
     try:
-        with filesystem.open_input_stream(path) as stream:
-            while block := stream.read(1 << 20):
-                total.update(block)
+        return file_digest(*resolve(uri))
     except OSError as error:
         raise UserError(f"cannot read {uri!r}: {error}") from error
-    return total.hexdigest()
 
 
 def table_lines(uri: str) -> tuple[Line, ...]:
@@ -230,3 +246,117 @@ def table_lines(uri: str) -> tuple[Line, ...]:
                 f"{uri!r}, row {number}: start, end and text are needed: {error}"
             ) from error
     return tuple(lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadTrainer:
+    """Fits a head on vectors of `encoder`, writes `head.npz`."""
+
+    encoder: str = MINILM
+    """Folder, package or Hugging Face id of a BERT-type encoder."""
+    strength: float = 1.0
+    """Weight of the L2 penalty."""
+
+    def __call__(self, train: Sequence[Sentence], folder: str, seed: int) -> HeadClassifier:
+        from mustsee.nn.bert import Encoder
+
+        texts = [s.text for s in train]
+        vectors = features(texts, Encoder.load(self.encoder).encode(texts))
+        head = fit(vectors, [s.visual for s in train], strength=self.strength, encoder=self.encoder)
+        head.save(Path(folder) / "head.npz")
+        return HeadClassifier(str(Path(folder) / "head.npz"))
+
+
+class HeadClassifier:
+    """A head file with its encoder loaded."""
+
+    def __init__(self, path: str) -> None:
+        from mustsee.nn.bert import Encoder
+
+        self._head = LogisticHead.load(path)
+        self._encoder = Encoder.load(self._head.encoder)
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        """Probability that each text is visual, [n]."""
+        return self._head.probabilities(features(texts, self._encoder.encode(list(texts))))
+
+
+def _torch() -> tuple[Any, Any]:
+    need("the BERT of classifier=", "mustsee[torch]", "torch")
+    import torch
+    import transformers
+
+    return torch, transformers
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertTrainer:
+    """Fine-tunes `base` with a binary head for 3 epochs, as in the paper. Writes a model folder
+    (safetensors).
+    """
+
+    base: str = "google-bert/bert-base-uncased"
+    """Folder, or Hugging Face id in the cache."""
+    epochs: int = 3
+    """Passes over the training set (the paper: 3)."""
+    rate: float = 5e-5
+    """Highest learning rate."""
+    batch: int = 32
+    """Sentences per step."""
+    longest: int = 64
+    """Tokens of a sentence that are read, at most."""
+    device: str = "cpu"
+    """Device: cpu or cuda."""
+
+    def __call__(self, train: Sequence[Sentence], folder: str, seed: int) -> BertClassifier:
+        torch, transformers = _torch()
+        from mustsee.nn import weights
+
+        base = str(weights.find(self.base))
+        torch.manual_seed(seed)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(base)
+        model = transformers.AutoModelForSequenceClassification.from_pretrained(base, num_labels=2)
+        model.to(self.device).train()
+        steps = max(1, self.epochs * -(-len(train) // self.batch))
+        optimiser = torch.optim.AdamW(model.parameters(), lr=self.rate, weight_decay=0.01)
+        schedule = transformers.get_linear_schedule_with_warmup(optimiser, steps // 10, steps)
+        order = np.random.default_rng(seed)
+        for _ in range(self.epochs):
+            places = order.permutation(len(train))
+            for at in range(0, len(train), self.batch):
+                chosen = [train[i] for i in places[at : at + self.batch]]
+                encoded = tokenizer([s.text for s in chosen], padding=True, truncation=True,
+                                 max_length=self.longest, return_tensors="pt")  # fmt: skip
+                labels = torch.tensor([int(s.visual) for s in chosen])
+                inputs = {k: v.to(self.device) for k, v in encoded.items()}
+                loss = model(**inputs, labels=labels.to(self.device)).loss
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimiser.step()
+                schedule.step()
+                optimiser.zero_grad()
+        model.eval().save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return BertClassifier(folder, longest=self.longest, device=self.device)
+
+
+class BertClassifier:
+    """A fine-tuned model, loaded from its folder."""
+
+    def __init__(self, folder: str, *, longest: int = 64, device: str = "cpu") -> None:
+        self._torch, transformers = _torch()
+        self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        self._model = transformers.AutoModelForSequenceClassification.from_pretrained(folder)
+        self._model.to(device).eval()
+        self._longest, self._device = longest, device
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        """Probability that each text is visual, [n]."""
+        batches: list[Floats] = []
+        with self._torch.no_grad():
+            for at in range(0, len(texts), 64):
+                encoded = self._tokenizer(list(texts[at : at + 64]), padding=True, truncation=True,
+                                       max_length=self._longest, return_tensors="pt")  # fmt: skip
+                inputs = {k: v.to(self._device) for k, v in encoded.items()}
+                batches.append(self._model(**inputs).logits.softmax(-1)[:, 1].cpu().numpy())
+        return np.concatenate(batches).astype(np.float64) if batches else np.zeros(0)

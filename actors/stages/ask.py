@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from actors.part import (
+    AskOptions,
     LlmConfig,
     Opened,
     RunContext,
@@ -18,12 +19,11 @@ from actors.part import (
     model_identity,
     video_input_of,
 )
-from actors.stages.ask_options import AskOptions
-from mustsee.calls.llm import Asker, is_rules
+from mustsee.calls.llm import Asker
 from mustsee.files.store import keyed_by
 from mustsee.media.contact_sheet import SheetRules
 from mustsee.questions.fact_funnel import no_questions_reason
-from mustsee.records import Video
+from mustsee.records import Video, is_rules
 
 
 class RecipeSettings(Protocol):

@@ -6,15 +6,20 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from actors.judge.seat import ConfiguredJudge
-from actors.part import LlmConfig, Opened, RunContext, capabilities_of, gather_all
-from actors.stages.ask_options import AskOptions
-from mustsee.calls.llm import is_rules
+from actors.part import (
+    AskOptions,
+    ConfiguredJudge,
+    LlmConfig,
+    Opened,
+    RunContext,
+    capabilities_of,
+    gather_all,
+)
 from mustsee.errors import UserError
 from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps
 from mustsee.files.schemas import dump
 from mustsee.judge.judge import JudgeConfig
-from mustsee.records import Question, Span, Verdict, Video
+from mustsee.records import Question, Span, Verdict, Video, is_rules
 from mustsee.verify.conditions.seen import Condition, FramePlan, spread
 from mustsee.verify.fewest import fewest
 from mustsee.verify.looks import OPEN, PROMPT, VerifierSession

@@ -8,8 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask_options import AskOptions
+from actors.part import AskOptions, LlmConfig, Opened, RunContext
 from mustsee.files.store import keyed_by
 from mustsee.prompts import ROOT
 from mustsee.questions.fact_funnel import no_questions_reason

@@ -6,12 +6,10 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext, capabilities_of, video_input_of
-from actors.stages.ask_options import AskOptions
-from mustsee.calls.llm import is_rules
+from actors.part import AskOptions, LlmConfig, Opened, RunContext, capabilities_of, video_input_of
 from mustsee.errors import UserError
 from mustsee.files.store import Store, hardware, identity, keyed_by
-from mustsee.records import Video
+from mustsee.records import Video, is_rules
 from mustsee.verify import traces
 from mustsee.verify.conditions.video_frames import VideoPreparer
 from mustsee.verify.traces import Traces

@@ -10,15 +10,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask_options import AskOptions
-from mustsee.calls.llm import is_rules
+from actors.part import AskOptions, LlmConfig, Opened, RunContext
 from mustsee.facts.deep import Roles
 from mustsee.facts.recipe import ask_facts
 from mustsee.facts.settings import FactSettings
 from mustsee.files.store import keyed_by
 from mustsee.nn.weights import MINILM
-from mustsee.records import Video
+from mustsee.records import Video, is_rules
 
 
 @dataclass(frozen=True, kw_only=True)

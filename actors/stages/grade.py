@@ -15,11 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.judge.seat import ConfiguredJudge
-from actors.llm.offline import Offline
-from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask_options import prompts_in
-from mustsee.calls.llm import Asker, is_rules
+from actors.part import ConfiguredJudge, LlmConfig, Opened, RunContext, prompts_in
+from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import GRADE, Answer, answers
 from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
@@ -35,7 +32,7 @@ from mustsee.judge.points import (
 )
 from mustsee.nn.weights import MINILM
 from mustsee.prompts import ENGLISH
-from mustsee.records import Question, RequestCount, Verdict, Video
+from mustsee.records import Question, RequestCount, Verdict, Video, is_rules
 
 BY_LIKENESS = "rules (likeness to the points: weak)"  # the grader without a model
 
@@ -77,7 +74,7 @@ class GradeReplies:
         judge: LlmConfig | None = getattr(self.judge.engine, "llm", None)
         for key, grader in (("grade/llm=openai grade.llm.model", self.llm if rubrics else None),
                             ("judge.engine.llm.model", judge if judged else None)):  # fmt: skip
-            if grader is None or self.own or isinstance(grader, Offline):
+            if grader is None or self.own or is_rules(grader.identity):
                 continue
             # The settings, from " {" on, do not make it another model.
             if grader.identity.split(" {")[0] == tested.identity.split(" {")[0]:

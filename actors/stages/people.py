@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext, capabilities_of
-from actors.stages.ask_options import AskOptions
-from mustsee.calls.request_tally import RequestTally
+from actors.part import AskOptions, LlmConfig, Opened, RunContext, capabilities_of
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import UserError
 from mustsee.recipes.neptune.diversity import PROMPT, perceive_people
 from mustsee.records import Video

@@ -6,15 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from actors.judge.seat import ConfiguredJudge
-from actors.part import LlmConfig, Opened, RunContext, capabilities_of, video_input_of
-from actors.stages.ask_options import AskOptions
-from mustsee.calls.llm import Asker, is_rules
+from actors.part import (
+    AskOptions,
+    ConfiguredJudge,
+    LlmConfig,
+    Opened,
+    RunContext,
+    capabilities_of,
+    video_input_of,
+)
+from mustsee.calls.llm import Asker
 from mustsee.errors import UserError
 from mustsee.files.store import Store, hardware, identity, keyed_by
 from mustsee.judge.judge import JudgeConfig
 from mustsee.questions.fact_funnel import sum_requests
-from mustsee.records import Video
+from mustsee.records import Video, is_rules
 from mustsee.verify.conditions.video_frames import VideoPreparer
 from mustsee.verify.guess.counts import GuessRule
 from mustsee.verify.guess.filters import BlindGuess, Glimpse, SetGuess

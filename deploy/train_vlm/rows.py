@@ -14,8 +14,8 @@ import mustsee
 from deploy.train_vlm.settings import TrainSettings
 from mustsee.errors import UserError
 from mustsee.evaluate.rag import times
+from mustsee.files.folders import without_media_suffix
 from mustsee.layouts import chat
-from mustsee.media.files import without_media_suffix
 from mustsee.media.video import facts, frames_at
 from mustsee.records import Question, Span
 from ray_jobs.runtime.question_rows import locate_videos

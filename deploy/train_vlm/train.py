@@ -19,12 +19,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from actors import checkpoint
 from deploy.train_vlm.fit import AdapterFit, move_inputs, recompute_activations
 from deploy.train_vlm.rows import RowReader, Shown, read_questions, read_rows, refuse_shared
 from deploy.train_vlm.settings import TrainSettings, read_settings
 from mustsee.errors import BadRow, MustseeError, Transient, UserError, need
 from mustsee.files.folders import write_whole
+from mustsee.nn import weights
 
 
 def run(settings: TrainSettings) -> None:
@@ -38,8 +38,8 @@ def run(settings: TrainSettings) -> None:
     dtype = settings.dtype
     if dtype == "auto":
         dtype = "bfloat16" if device == "cuda" else "float32"
-    if dtype not in checkpoint.DTYPES:
-        raise UserError(f"dtype={dtype!r}: expected auto, {', '.join(checkpoint.DTYPES)}")
+    if dtype not in weights.DTYPES:
+        raise UserError(f"dtype={dtype!r}: expected auto, {', '.join(weights.DTYPES)}")
     questions = read_questions(settings.questions, settings.held_out)
     rows, missing = read_rows(settings.data, settings.videos) if settings.data else ([], 0)
     if not settings.shared_videos:
@@ -50,7 +50,7 @@ def run(settings: TrainSettings) -> None:
         f"{len(rows)} rows to train on, {missing} more without a video; {len(questions)} questions"
     )
     # Weights go through the machine's memory, so that what a GPU lacks is said before it is filled.
-    model, processor = checkpoint.load(
+    model, processor = weights.load_checkpoint(
         "train_vlm", settings.model, None, kind="AutoModelForImageTextToText",
         reader="AutoProcessor", dtype=dtype, device="cpu",
     )  # fmt: skip

@@ -12,9 +12,9 @@ from mustsee import stats
 from mustsee.errors import UserError
 from mustsee.questions.balance import hit
 from mustsee.questions.chance import chance_of
+from mustsee.questions.decision import Decision
 from mustsee.questions.learned import MIN_VIDEOS, learned_guess
 from mustsee.records import Question, guessed_metric, passed_metric
-from mustsee.run.decision import Decision
 from mustsee.run.tables import Tables, standing_questions
 from mustsee.stats import Estimate
 

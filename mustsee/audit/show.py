@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from mustsee.audit.audit import FAILS, Audit, list_worst
 from mustsee.audit.battery import ConditionResult, doubtful_sentences
 from mustsee.audit.guessers import SHORT
-from mustsee.calls.llm import UNTESTED, untested_note
 from mustsee.evaluate.score_show import new_table, percent
 from mustsee.files.folders import write_json
 from mustsee.files.parquet import read_parquet, write_parquet
@@ -20,7 +19,7 @@ from mustsee.layouts import FileFault, QuestionFile, ours, table, tempcompass
 from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.columns import TableColumns
 from mustsee.papers import papers
-from mustsee.records import Question
+from mustsee.records import UNTESTED, Question, untested_note
 from mustsee.stats import Difference, Estimate
 
 if TYPE_CHECKING:

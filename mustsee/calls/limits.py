@@ -1,5 +1,5 @@
-"""The limits of an endpoint: configured ones, quotas that its replies report
-(`mustsee.calls.quota`), and limits found by trying (`mustsee.calls.limit_search`).
+"""The limits of an endpoint: configured ones, quotas that its replies report,
+and limits found by trying (`mustsee.calls.limit_search`).
 
 Requests and tokens per minute are token buckets. Time is an argument, so that tests can set it. A
 call asks before it starts: it is admitted, to start after `wait` seconds, or held back, to ask
@@ -9,11 +9,11 @@ again after `wait` seconds. The caller does the waiting; nothing here sleeps.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mustsee.calls.limit_search import LONGEST_HOLD, SLOW_RATIO, Search, Slowness
-from mustsee.calls.quota import Quota
 from mustsee.errors import UserError
 
 # The inflow of this time may start at once, because endpoints count in windows of seconds.
@@ -24,6 +24,9 @@ TROUBLE_AFTER_S = 5.0  # seconds without an answer after which the endpoint's me
 REFUSAL_CALLS = 8  # recent calls over which the share of refusals is averaged
 RETRY_SILENT_AFTER_S = 5.0  # seconds between two attempts at an endpoint that answers nothing
 QUOTA_HEADER = "x-ratelimit-limit-"  # start of the quota headers of OpenAI-compatible endpoints
+PERIODS_S = (1.0, 60.0, 3600.0, 86400.0)  # periods over which endpoints count limits
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,3 +254,61 @@ class Rates:
         may_retry = now >= self._retry_at
         self._retry_at = now + RETRY_SILENT_AFTER_S if may_retry else self._retry_at
         return not may_retry
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What an endpoint's replies report: `limit` units in `period` seconds, of which `remaining`
+    are left.
+    """
+
+    limit: float
+    remaining: float
+    period: float
+
+    @property
+    def per_minute(self) -> float:
+        return self.limit * 60 / self.period
+
+
+def quotas_in(headers: Mapping[str, str]) -> dict[str, Quota]:
+    """Return the quotas of "requests" and "tokens" that a reply's headers report, in the form of
+    OpenAI-compatible endpoints (https://platform.openai.com/docs/guides/rate-limits, read 2026):
+
+        x-ratelimit-limit-tokens: 150000    x-ratelimit-remaining-tokens: 149984
+        x-ratelimit-reset-tokens: 6m0s      also in seconds, without a unit
+
+    `reset` is the time until the whole limit is available. The period of a limit is not reported
+    (OpenAI counts by the minute, Groq counts requests by the day). It is computed from the used
+    units and `reset`. A quota is left out where its headers are invalid, or where none of it is
+    used.
+    """
+    quotas = {name: _quota(headers, name) for name in ("requests", "tokens")}
+    return {name: quota for name, quota in quotas.items() if quota is not None}
+
+
+def _quota(headers: Mapping[str, str], name: str) -> Quota | None:
+    limit_header = headers.get(f"x-ratelimit-limit-{name}")
+    if limit_header is None:
+        return None
+    try:
+        limit = float(limit_header)
+        remaining = float(headers.get(f"x-ratelimit-remaining-{name}", ""))
+    except ValueError:
+        return None
+    reset = duration(headers.get(f"x-ratelimit-reset-{name}", ""))
+    if reset is None or not reset > 0 or not 0 <= remaining < limit < math.inf:
+        return None
+    rate = (limit - remaining) / reset
+    period = min(PERIODS_S, key=lambda seconds: abs(math.log(rate * seconds / limit)))
+    return Quota(limit, remaining, period)
+
+
+def duration(value: str) -> float | None:
+    """Return the seconds of "6m0s", "59.3ms" or "1.5"; None for anything else."""
+    text = value.strip().lower()
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        return float(text)
+    if not re.fullmatch(rf"({DURATION.pattern})+", text):
+        return None
+    return sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(text))

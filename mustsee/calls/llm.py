@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.files.store import hardware
 from mustsee.prompts import Prompts, RenderedPrompt
-from mustsee.records import Span, Video
+from mustsee.records import Span, Video, is_rules
 from mustsee.replies.forms import Form
 from mustsee.replies.thinking import has_only_closing_tag
 
@@ -26,26 +26,6 @@ ONLY_CLOSING_TAG = (
     "split off reasoning, start it with its reasoning parser or set llm.opens_thoughts=true"
 )
 IMAGE_MARK = "\ufffc"  # marks the place of an image in a text
-RULES = "offline"  # first word of the identity of rules that replace a model
-UNTESTED = "Not tested against a language model."
-
-
-def is_rules(identity: str) -> bool:
-    """Whether an identity in a verdict or provenance names rules only, and no model."""
-    return all(name.split(" ", 1)[0] == RULES for name in identity.split(" + "))
-
-
-def untested_note(identities: Mapping[str, Collection[str]]) -> str:
-    """Return a note on the filters or conditions that only rules answered, or "" without any.
-
-    `identities`: those of the models that answered, by filter or condition.
-    """
-    by_rules = [
-        name for name, models in identities.items() if models and all(map(is_rules, models))
-    ]
-    if not by_rules:
-        return ""
-    return f"{UNTESTED} Rules were asked in its place: {', '.join(by_rules)}."
 
 
 @dataclass(frozen=True, kw_only=True)

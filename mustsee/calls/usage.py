@@ -1,4 +1,6 @@
-"""Usage totals of a run's model calls: calls, tokens, money and waits, by prompt, model, stage."""
+"""Usage totals of a run's model calls: calls, tokens, money and waits, by prompt, model, stage; and
+the requests about one row.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from mustsee.calls.llm import is_rules
-from mustsee.calls.quota import Quota
+from mustsee.calls.limits import Quota
 from mustsee.errors import MustseeError, UserError
+from mustsee.records import RequestCount, is_rules
 
 MILLION = 1_000_000
 MAX_REASONS = 5  # reasons of unparseable replies that `run.json` lists
@@ -280,3 +282,38 @@ class UsageTotals:
                 for (model, of), n in sorted(self.instead.items())
             ],
         }
+
+
+class RequestTally:
+    """Counts the requests about one row by what they are for, and those without a readable reply.
+
+    A stage that goes on without a reply counts what it lost here, and returns the counts with the
+    row (`Video.requests`). The engine marks the stored result of such a row as incomplete, the
+    summary names the loss, and `retry_problems=true` computes the row again: replies that could be
+    read come from the store, so only the lost ones are paid.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, RequestCount] = {}
+
+    def add_sent(self, what: str, number: int = 1) -> None:
+        """Count requests for `what` that are made."""
+        count = self._counts.get(what, RequestCount(what=what, sent=0))
+        self._counts[what] = replace(count, sent=count.sent + number)
+
+    def add_unread(self, what: str, error: Exception, number: int = 1) -> None:
+        """Count requests for `what` without a readable reply, which are among those sent."""
+        count = self._counts.get(what, RequestCount(what=what, sent=0))
+        unread = count.unread + number
+        self._counts[what] = replace(
+            count, sent=max(count.sent, unread), unread=unread, error=str(error)
+        )
+
+    def unread(self, what: str) -> int:
+        """Return the number of requests for `what` without a readable reply."""
+        return self._counts[what].unread if what in self._counts else 0
+
+    @property
+    def counts(self) -> tuple[RequestCount, ...]:
+        """The counts, in the order of their first requests."""
+        return tuple(self._counts.values())

@@ -16,9 +16,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, cast, get_args
 
 from mustsee.errors import UserError
+from mustsee.files.folders import without_media_suffix
 from mustsee.layouts.columns import NAMES, Answers, known_columns
 from mustsee.layouts.options import LabelledOptions, options_of, without_letters
-from mustsee.media.files import without_media_suffix
 from mustsee.replies.overlap import normalize
 from mustsee.text import LETTERS, NUMBERS
 

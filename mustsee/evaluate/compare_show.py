@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from mustsee.calls.llm import is_rules
 from mustsee.evaluate.answers import NOT_IN_FILE
 from mustsee.evaluate.compare import (
     ABSENT,
@@ -34,6 +33,7 @@ from mustsee.evaluate.compare import (
 )
 from mustsee.evaluate.score_show import new_table
 from mustsee.files.folders import write_json
+from mustsee.records import is_rules
 from mustsee.stats import Difference, Estimate
 from mustsee.text import name_some, printable
 

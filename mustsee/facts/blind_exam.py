@@ -9,7 +9,7 @@ from dataclasses import replace
 from random import Random
 
 from mustsee.calls.llm import Asker
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance
 from mustsee.facts.draw import TRIES, Likeness, is_coherent, is_most_alike

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from mustsee.calls.llm import Asker, is_rules
+from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.table import TEXTS, VIEW
 from mustsee.media.transcript_quality import is_surely_heard, is_surely_read
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import END_TOLERANCE_S, exact_spans, plain
 from mustsee.questions.replies import is_none, span_list
-from mustsee.records import Fact, Line, ScreenText, SeenObject, Span
+from mustsee.records import Fact, Line, ScreenText, SeenObject, Span, is_rules
 from mustsee.replies.forms import Form, form, list_of, object_with, one_of, record, words
 from mustsee.text import length
 from mustsee.verify.conditions.seen import merge_spans

@@ -20,7 +20,7 @@ from random import Random
 from typing import TypeVar
 
 from mustsee.calls.llm import Asker
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow
 from mustsee.facts.look import look
 from mustsee.facts.settings import FactSettings

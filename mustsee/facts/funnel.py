@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from mustsee.calls.llm import is_rules
 from mustsee.facts.select import ChosenGroup
 from mustsee.facts.stem import Stem
 from mustsee.facts.steps import explains_steps
 from mustsee.questions.fact_funnel import explain_loss, funnel_of_video
-from mustsee.records import FormCount, Video
+from mustsee.records import FormCount, Video, is_rules
 
 
 def count_forms(

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mustsee.calls.llm import Asker
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.settings import FactSettings

@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mustsee.calls.llm import is_rules
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.facts.blind_exam import examine
 from mustsee.facts.cases import by_chance
 from mustsee.facts.claims import add_lines
@@ -49,7 +48,7 @@ from mustsee.facts.unread import StepTally
 from mustsee.facts.when import ask_when, asks_when
 from mustsee.facts.wording import word_groups
 from mustsee.questions.drafts import Draft, evidence_metrics, question_id
-from mustsee.records import FormCount, Frame, Provenance, Question, Video
+from mustsee.records import FormCount, Frame, Provenance, Question, Video, is_rules
 from mustsee.verify.conditions.seen import video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 

@@ -23,6 +23,14 @@ from pyarrow import fs
 
 from mustsee.errors import UserError
 
+SUFFIXES = frozenset(
+    {"mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv", "flv"}
+    | {"3gp", "ogv", "vob", "mxf"}
+)
+MEDIA_SUFFIXES = SUFFIXES | {
+    "mp3", "wav", "flac", "m4a", "ogg", "opus", "aac", "jpg", "jpeg", "png", "gif", "webp",
+}  # fmt: skip
+
 MAX_LISTINGS = 16  # folders whose names are kept
 RECENT_S = 2.0  # seconds in which two changes of a folder may have the same time
 LISTING_SHARE = 20  # a listing of an object store is used for this many times what it took
@@ -186,3 +194,13 @@ def write_whole(path: Path, content: bytes) -> None:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     unfinished.write_bytes(content)
     unfinished.replace(path)
+
+
+def without_media_suffix(name: str) -> str:
+    """Return a file's name without the suffix of a media file, and any other name unchanged.
+
+    >>> [without_media_suffix(name) for name in ("street.mp4", "kitchen.v1", "clip_10.50")]
+    ['street', 'kitchen.v1', 'clip_10.50']
+    """
+    stem, _, suffix = name.rpartition(".")
+    return stem if stem and suffix.lower() in MEDIA_SUFFIXES else name

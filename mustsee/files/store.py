@@ -204,6 +204,15 @@ def _identity_marks(cls: type) -> dict[str, Any]:
     return {f.name: f.metadata.get("identity", True) for f in fields(cls)}
 
 
+def file_digest(filesystem: fs.FileSystem, path: str) -> str:
+    """Return the SHA-256 (hex) of a file's bytes. Raises OSError."""
+    total = hashlib.sha256()
+    with filesystem.open_input_stream(path) as stream:
+        while block := stream.read(1 << 20):
+            total.update(block)
+    return total.hexdigest()
+
+
 def digest(value: Any) -> str:
     """Return the SHA-256 (hex) of the canonical JSON of a value's `identity`."""
     return hashlib.sha256(

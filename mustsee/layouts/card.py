@@ -12,7 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from mustsee.calls.llm import untested_note
 from mustsee.errors import UserError
 from mustsee.layouts.card_figures import (
     TextLengths,
@@ -22,7 +21,7 @@ from mustsee.layouts.card_figures import (
     scores_text,
 )
 from mustsee.layouts.errata import CORRECTED_BY
-from mustsee.records import PAIR, SET, Question, Video
+from mustsee.records import PAIR, SET, Question, Video, untested_note
 
 CONTENTS = (  # what a row holds: `Question.evidence`, `.verdicts`, `.provenance`
     "evidence",

@@ -9,22 +9,26 @@ off, where not every server decodes the codec, where the copy is too large, and 
 outside the span may be seen: an edit list could hide the frames before the span, but the decoders
 of model servers may ignore it.
 
-`encode_stills` makes a video of images, each shown for a second.
+`encode_stills` makes a video of images, each shown for a second, and `clip_parts` one of the frames
+of a message (`frames_as: clip`): models that take video count a frame of it at a fraction of an
+image (`mustsee.calls.image_tokens`). The text keeps its order: where an image was, it names the
+second of the clip. Whether a model sees as much in such a clip as in images was not verified.
 """
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import io
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from mustsee.calls.llm import VideoInput
+from mustsee.calls.llm import Message, VideoClip, VideoInput
 from mustsee.errors import BadRow
 from mustsee.media.files import packets
 from mustsee.media.frame_times import TICKS, frame_times
@@ -35,7 +39,6 @@ from mustsee.records import Span
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
-from collections.abc import Sequence
 
 MAX_LEAD_S = 0.5  # seconds by which a copy may begin before its span
 COPIED_CODECS = ("h264", "hevc")  # decoded in hardware and in software by servers (vLLM, Gemini)
@@ -43,6 +46,14 @@ COPIED_SOUND = ("aac", "mp3")
 RATE, SOUND_BITS = 16_000, 32_000  # encoded sound: samples per second, bits per second
 CRF = 26  # constant rate factor of encoded frames (x264)
 BASE = Fraction(1, 90_000)  # seconds: time base of encoded frames
+STILL_FPS = 2  # frames of a still in its second
+STILL_CRF = 18  # quality of the encoder: near that of the images
+LEAST_FRAMES = 2  # images of a message below which they stay images
+INTRODUCTION = (
+    "The pictures are in the clip above, one a second: picture 1 in its first second, picture 2 in "
+    "its second one, and so on. The clip's own times mean nothing; each picture's time is given "
+    "beside its number.\n\n"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,12 +294,9 @@ def _decoding_time(packet: Any) -> float:
     return float((packet.dts or 0) * packet.time_base)
 
 
-STILL_CRF = 18  # quality of the encoder: near that of the images
-
-
-def encode_stills(images: Sequence[bytes], fps: int = 2) -> bytes:
-    """Return an MP4 file that shows each image (JPEG) for one second, as `fps` equal frames: a
-    model that takes one frame a second sees each, and so does one that merges two frames.
+def encode_stills(images: Sequence[bytes]) -> bytes:
+    """Return an MP4 file that shows each image (JPEG) for one second, as `STILL_FPS` equal
+    frames: a model that takes one frame a second sees each, and so does one that merges two frames.
 
     All are scaled into the first one's size. Raises OSError for what is no image.
     """
@@ -299,14 +307,57 @@ def encode_stills(images: Sequence[bytes], fps: int = 2) -> bytes:
     width, height = (side + side % 2 for side in pictures[0].size)
     file = io.BytesIO()
     with av.open(file, "w", format="mp4") as out:
-        options = {"preset": "veryfast", "crf": str(STILL_CRF), "bf": "0", "g": str(fps)}
-        stream = out.add_stream("libx264", rate=fps, options=options)
+        options = {"preset": "veryfast", "crf": str(STILL_CRF), "bf": "0", "g": str(STILL_FPS)}
+        stream = out.add_stream("libx264", rate=STILL_FPS, options=options)
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
-        stream.codec_context.time_base, stream.codec_context.thread_count = Fraction(1, fps), 1
-        for number in range(fps * len(pictures)):
-            padded = ImageOps.pad(pictures[number // fps], (width, height))
+        stream.codec_context.time_base, stream.codec_context.thread_count = (
+            Fraction(1, STILL_FPS),
+            1,
+        )
+        for number in range(STILL_FPS * len(pictures)):
+            padded = ImageOps.pad(pictures[number // STILL_FPS], (width, height))
             frame = av.VideoFrame.from_image(padded)
-            frame.pts, frame.time_base = number, Fraction(1, fps)
+            frame.pts, frame.time_base = number, Fraction(1, STILL_FPS)
             out.mux(stream.encode(frame))
         out.mux(stream.encode(None))
     return file.getvalue()
+
+
+def goes_as_clip(message: Message) -> bool:
+    return len(message.images) >= LEAST_FRAMES
+
+
+def added_characters(message: Message) -> int:
+    """Return the characters that `clip_parts` adds to the text of a message."""
+    if not goes_as_clip(message):
+        return 0
+    return len(INTRODUCTION) + len("[picture 10]") * len(message.images)
+
+
+def clip_parts(message: Message) -> tuple[str | bytes | VideoClip, ...]:
+    """Return the parts of a message, with its images in one clip before its texts."""
+    if not goes_as_clip(message):
+        return message.parts
+    count = len(message.images)
+    digest = hashlib.sha256(b"".join(hashlib.sha256(i).digest() for i in message.images))
+    clip = VideoClip(
+        span=Span(0.0, float(count)),
+        digest=f"stills {digest.hexdigest()}",
+        mp4=encode_stills(message.images),
+    )
+    texts: list[str] = [INTRODUCTION]
+    number = 0
+    for part in message.parts:
+        if isinstance(part, bytes):
+            number += 1
+            texts.append(f"[picture {number}]")
+        elif isinstance(part, str):
+            texts.append(part)
+    if not _placed(message):  # The images come before the text, which numbers them itself.
+        texts = [INTRODUCTION, *(p for p in message.parts if isinstance(p, str))]
+    return (*message.clips, clip, "".join(texts))
+
+
+def _placed(message: Message) -> bool:
+    """Whether the text says where each image goes."""
+    return isinstance(next(p for p in message.parts if not isinstance(p, VideoClip)), str)

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow, MustseeError, Transient
-from mustsee.files.store import resolve
+from mustsee.files.store import file_digest, resolve
 
 if TYPE_CHECKING:
     from av.container import InputContainer
     from av.stream import Stream
     from av.video.stream import VideoStream
 
-SUFFIXES = frozenset(
-    {"mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv", "flv"}
-    | {"3gp", "ogv", "vob", "mxf"}
-)
-MEDIA_SUFFIXES = SUFFIXES | {
-    "mp3", "wav", "flac", "m4a", "ogg", "opus", "aac", "jpg", "jpeg", "png", "gif", "webp",
-}  # fmt: skip
 REMOTE_BUFFER = 1 << 20  # bytes per request to an object store
 READ_ERRORS = 32  # consecutive read errors after which a file counts as ended
-
-
-def without_media_suffix(name: str) -> str:
-    """Return a file's name without the suffix of a media file, and any other name unchanged.
-
-    >>> [without_media_suffix(name) for name in ("street.mp4", "kitchen.v1", "clip_10.50")]
-    ['street', 'kitchen.v1', 'clip_10.50']
-    """
-    stem, _, suffix = name.rpartition(".")
-    return stem if stem and suffix.lower() in MEDIA_SUFFIXES else name
 
 
 @contextmanager
@@ -75,19 +57,14 @@ def open_container(uri: str) -> Generator[InputContainer]:
 
 def content_digest(uri: str) -> str:
     """Return the SHA-256 (hex) of a file's bytes. Raises BadRow and Transient."""
-    digest = hashlib.sha256()
     try:
-        filesystem, path = resolve(uri)
-        with filesystem.open_input_stream(path) as stream:
-            while block := stream.read(REMOTE_BUFFER):
-                digest.update(block)
+        return file_digest(*resolve(uri))
     except FileNotFoundError as error:
         raise BadRow(f"no such file: {uri!r}") from error
     except MustseeError as error:
         raise BadRow(str(error)) from error
     except OSError as error:
         raise Transient(f"cannot read {uri!r}: {error}") from error
-    return digest.hexdigest()
 
 
 def find_video_stream(container: InputContainer) -> VideoStream | None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
+from mustsee.files.folders import without_media_suffix
 from mustsee.files.store import strip_options
-from mustsee.media.files import without_media_suffix
 from mustsee.records import Video
 from mustsee.text import printable
 

@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
+# Share of the inverted lists that a query searches: it finds at least 95 % of the nearest ten on
+# clustered data.
+PROBED_SHARE = 0.1
 
 
 def unit(vectors: Vectors | Sequence[Sequence[float]]) -> Vectors:
@@ -27,19 +30,13 @@ def unit(vectors: Vectors | Sequence[Sequence[float]]) -> Vectors:
 
 
 class Index:
-    """A nearest-neighbour index: exact below `exact_below` vectors, an inverted file (IVF) above.
-
-    `probe`: share of the inverted lists that a query searches. At 0.1 it finds at least 95 % of the
-    nearest ten on clustered data.
-    """
+    """A nearest-neighbour index: exact below `exact_below` vectors, then an inverted file (IVF)."""
 
     def __init__(
         self,
         vectors: Vectors | Sequence[Sequence[float]],
         *,
         exact_below: int = 50_000,
-        probe: float = 0.1,
-        seed: int = 0,
     ) -> None:
         import faiss
 
@@ -48,13 +45,12 @@ class Index:
         flat: Any = faiss.IndexFlatIP(dimensions)
         self._index: Any = flat
         if count >= exact_below:
-            lists = max(
-                1, min(int(4 * math.sqrt(count)), count // 39)
-            )  # FAISS warns below 39 a list
+            # FAISS warns below 39 vectors in a list.
+            lists = max(1, min(int(4 * math.sqrt(count)), count // 39))
             self._index = faiss.IndexIVFFlat(flat, dimensions, lists, faiss.METRIC_INNER_PRODUCT)
-            self._index.cp.seed = seed
+            self._index.cp.seed = 0
             self._index.train(rows)
-            self._index.nprobe = max(1, math.ceil(probe * lists))
+            self._index.nprobe = max(1, math.ceil(PROBED_SHARE * lists))
         self._index.add(rows)
 
     def __len__(self) -> int:
@@ -92,7 +88,6 @@ def kmeans(
     k: int,
     *,
     seed: int = 0,
-    rounds: int = 30,
     restarts: int = 5,
 ) -> Clusters:
     """Spherical k-means with at most `k` clusters, none empty. Equal input and seed give equal
@@ -118,7 +113,7 @@ def kmeans(
         trained = faiss.Kmeans(
             dimensions,
             k,
-            niter=rounds,
+            niter=30,
             nredo=restarts,
             seed=seed,
             spherical=True,

@@ -1,7 +1,8 @@
-"""Finds and reads a model's files, in a local folder or the Hugging Face cache.
+"""Finds and reads a model's files, in a local folder or the Hugging Face cache, and loads the
+models that transformers runs on torch.
 
-Nothing is downloaded and no code from a model's repository is ever run. For a missing model the
-error says how to fetch it.
+Nothing is downloaded, weights are safetensors, and no code from a model's repository is ever run.
+For a missing model the error says how to fetch it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mustsee.errors import NotInstalled, UserError
+from mustsee.errors import BadRow, NotInstalled, UserError, need
 from mustsee.files.store import keyed_by
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ KNOWN_SHA256 = {
         "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9"
     ),
 }
+SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
+DTYPES = ("bfloat16", "float16", "float32")
 # Suffixes of files that affect a model's results.
 HASHED_SUFFIXES = (".safetensors", ".bin", ".tflite", ".json", ".jinja", ".model", ".txt")
 
@@ -210,6 +213,66 @@ def tensors(folder: Path) -> Iterator[tuple[str, NDArray[np.generic]]]:
         with safe_open(os.fspath(file), framework="numpy") as opened:
             for name in opened.keys():  # noqa: SIM118  (not a dict)
                 yield name, opened.get_tensor(name)
+
+
+def find_checkpoint(model: str, revision: str | None, *files: str) -> Path:
+    """The folder of a model, by path or Hugging Face id, with `files` and safetensors in it.
+
+    Raises UserError for missing files, with the command that fetches them.
+    """
+    folder = find(model, revision)
+    for file in files:
+        find_file(folder, file)
+    find_file(folder, *SAFETENSORS)
+    return folder
+
+
+def load_checkpoint(
+    group: str, model: str, revision: str | None, *, kind: str, reader: str, dtype: str, device: str
+) -> tuple[Any, Any]:
+    """Load a model ready to generate on `device`, and its processor or tokenizer.
+
+    `group`: the part's name in the configuration ("caption", "llm"). `kind`, `reader`: classes of
+    transformers, such as AutoModelForImageTextToText and AutoProcessor. `device`: "auto" is a GPU
+    where there is one. Raises UserError for a model that cannot be loaded.
+    """
+    need(f"{group}=transformers", "mustsee[torch]", "torch")
+    import torch
+    import transformers
+
+    folder = find_checkpoint(model, revision, "config.json")
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        processor = getattr(transformers, reader).from_pretrained(folder, **here)
+        loaded = getattr(transformers, kind).from_pretrained(
+            folder, dtype=getattr(torch, dtype), use_safetensors=True, **here
+        )
+    except (OSError, ValueError, ImportError, KeyError) as error:
+        reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        raise UserError(
+            f"{group}.model={model!r} cannot be loaded: {reason}; expected a model of {kind}, in "
+            f"safetensors, with its {reader.removeprefix('Auto').lower()}"
+        ) from error
+    # Padding is on the left, because generated tokens follow on the right.
+    getattr(processor, "tokenizer", processor).padding_side = "left"
+    return loaded.to(device).eval(), processor
+
+
+def open_images(jpegs: Sequence[bytes]) -> list[Any]:
+    """Open images with Pillow, in RGB. Raises BadRow for data that is not an image."""
+    import io
+
+    from PIL import Image
+
+    images = list[Any]()
+    for index, jpeg in enumerate(jpegs):
+        try:
+            images.append(Image.open(io.BytesIO(jpeg)).convert("RGB"))
+        except OSError as error:
+            raise BadRow(f"image {index} of {len(jpegs)} is not readable: {error}") from error
+    return images
 
 
 def check_known(model: str, file: Path) -> None:

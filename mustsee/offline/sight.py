@@ -1,28 +1,39 @@
-"""The verifier without a model. It decides questions whose phrases it can measure in the frames
-that it is shown, and statements; other questions stay unverified.
+"""The verifier and the captioner without a model. The verifier decides questions whose phrases it
+can measure in the frames that it is shown, and statements; other questions stay unverified.
 
 One fitting option is the answer. None, or frames with doubtful measurements, make the question
 undecidable, and several make it ambiguous. For composed questions without options all on-screen
 texts, lines and states that it is shown are the candidates. Several that fit make the answer
 "several", and questions of other forms stay unverified.
+
+Captions say the light and colours of each frame, as the pixel captioner writes them.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
-from mustsee.calls.llm import Request
+import numpy as np
+
+from mustsee.calls.llm import Request, VideoClip
 from mustsee.errors import BadRow
+from mustsee.media.frames import encode
+from mustsee.media.pixels import captions
 from mustsee.offline.facts_phrases import check_statement, states_of
 from mustsee.offline.facts_questions import OptionFits, asked_kind, decide
 from mustsee.offline.filters import giveaway, ranking_of
 from mustsee.offline.looking import Evidence, images_of, likeness, read_all, sort_frames
 from mustsee.questions.checks import words
-from mustsee.records import Span
+from mustsee.records import Keyframe, Span
 from mustsee.verify.conditions.seen import merge_spans
 from mustsee.verify.look_replies import HOLDS, OPEN, RIGHT, WRONG, OptionVerdict, say
 
+QUALITY = 85  # JPEG quality of a clip's frame, 0 to 100
 MOMENT_REACH_S = 1.0  # seconds before and after a time that are named as evidence with it
+GLIMPSE_GAP_S = 3.0  # seconds between frames whose times are not known
+SAME_READING = 0.85  # likeness from which two readings are the same text
 
 
 def look(request: Request) -> str:
@@ -102,12 +113,6 @@ def glimpse(request: Request) -> str:
     return "\n".join(ranked)
 
 
-GLIMPSE_GAP_S = 3.0  # seconds between frames whose times are not known
-
-
-SAME_READING = 0.85  # likeness from which two readings are the same text
-
-
 def in_words(request: Request) -> str:
     """Write `* ANSWER: the words “EGGS”`, SEVERAL or CANNOT BE TOLD, with spans as the verifier
     with options does. Raises BadRow for a question of an unknown form.
@@ -148,8 +153,52 @@ def _once(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(distinct)
 
 
+def frames(request: Request) -> str:
+    """Write a numbered sentence for each frame to describe, without its neighbours."""
+    variables = request.variables
+    first = 0 if variables["before"] is None else 1
+    described = images_of(request)[first : first + len(variables["times"])]
+    return "\n".join(f"{i}: {text}" for i, text in enumerate(_sentences(described), 1))
+
+
+def clips(request: Request) -> str:
+    """Write a numbered sentence for the middle frame of each clip."""
+    middles = [_middle(clip) for message in request.messages for clip in message.clips]
+    return "\n".join(f"{i}: {text}" for i, text in enumerate(_sentences(middles), 1))
+
+
+def caption_by_type(request: Request) -> str:
+    """Describe light and colours of the first image; the rules recognise no people."""
+    (text, *_) = _sentences(images_of(request)[:1]) or ["nothing"]
+    return f"PEOPLE: none\nMOOD: none\nCAPTION: {text}"
+
+
+def _sentences(jpegs: Sequence[bytes]) -> list[str]:
+    keyframes = [Keyframe(time=float(i), shot=0, jpeg=jpeg) for i, jpeg in enumerate(jpegs)]
+    return [text for _, text in captions(keyframes, (), ())]
+
+
+def _middle(clip: VideoClip) -> bytes:
+    import av
+    from av.error import FFmpegError
+
+    try:
+        with av.open(io.BytesIO(clip.mp4), "r") as video:
+            count = sum(1 for _ in video.decode(video=0))
+        with av.open(io.BytesIO(clip.mp4), "r") as video:
+            frame = next(islice(video.decode(video=0), count // 2, None))
+    except FFmpegError:
+        return b""  # The captioner treats this as a damaged frame.
+    return encode(frame.to_ndarray(format="bgr24").astype(np.uint8, copy=False), QUALITY)
+
+
 RULES: dict[str, Callable[[Request], str]] = {
     "filters/sight": look,
     "filters/sight_open": in_words,
     "filters/glimpse": glimpse,
+    "caption/frames": frames,
+    "caption/clips": clips,
+    "caption/typed": caption_by_type,
+    "caption/wearer": frames,
+    "caption/wearer_clips": clips,
 }

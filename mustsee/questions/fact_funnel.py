@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from textwrap import shorten
 from typing import Any
 
-from mustsee.calls.llm import is_rules
 from mustsee.papers import Paper, papers
-from mustsee.records import Fact, MissingQuestions, RequestCount, Span, Video
+from mustsee.records import Fact, MissingQuestions, RequestCount, Span, Video, is_rules
 
 LISTED_ALL = 0.995  # share of videos from which all of them is listed
 MAX_ERROR_CHARS = 200  # characters of an error that is named

@@ -19,9 +19,8 @@ from typing import Any
 
 from PIL import Image
 
-from mustsee.calls.llm import is_rules
 from mustsee.files.store import Store
-from mustsee.records import Keyframe, Question, Span, Verdict, Video
+from mustsee.records import Keyframe, Question, Span, Verdict, Video, is_rules
 from mustsee.run.best import best, keyframes, of_evidence
 from mustsee.run.tables import Tables
 from mustsee.verify.guess.counts import SEES

@@ -198,9 +198,9 @@ def compare_runs(runs: Sequence[ComparedRun]) -> RunsComparison:
     )
 
 
-def _name_some(names: Mapping[str, object], most: int = 3) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(repr, list(names)[:most])) + more
+def _name_some(names: Mapping[str, object]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(map(repr, list(names)[:3])) + more
 
 
 def _notes(runs: Sequence[ComparedRun]) -> Iterator[str]:

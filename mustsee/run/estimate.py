@@ -15,6 +15,7 @@ from typing import Any
 
 from mustsee.calls.usage import CallCounts, UsageTotals
 from mustsee.stats import t_quantile
+from mustsee.text import money
 
 INTERVAL_LEVEL = 0.9  # level of the intervals
 FIGURES = ("calls", "tokens_in", "tokens_out", "usd")
@@ -286,10 +287,6 @@ def estimate_line(estimate: Mapping[str, Any]) -> str:
         return f"{form(span['actual'])} (estimated {expected}, {low} to {high})"
 
     return ", ".join(format_figure(name, form) for name, form in forms.items())
-
-
-def money(usd: float) -> str:
-    return f"{usd:.2f}" if usd >= 1 or not usd else f"{usd:.4f}"
 
 
 def duration(seconds: float) -> str:

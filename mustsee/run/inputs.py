@@ -22,10 +22,9 @@ from pyarrow import fs
 
 from mustsee.errors import UserError
 from mustsee.files import schemas
-from mustsee.files.folders import files_under, is_text, names_starting, readable_path
-from mustsee.files.store import address_of, in_folder, resolve, strip_options
+from mustsee.files.folders import SUFFIXES, files_under, is_text, names_starting, readable_path
+from mustsee.files.store import address_of, file_digest, in_folder, resolve, strip_options
 from mustsee.files.tables import TABLES, resolve_uri, rows_of, suffix_of
-from mustsee.media.files import SUFFIXES
 from mustsee.media.subtitle_cues import FORMATS
 from mustsee.media.subtitles import UNREAD
 from mustsee.media.video_names import VideoNames, path_parts
@@ -324,14 +323,10 @@ def _with_unique_ids(table: pa.Table) -> pa.Table:
 
 def _content_digest(filesystem: fs.FileSystem, path: str) -> str:
     """Return the digest of a file's content, or of its path where it cannot be read."""
-    digest = hashlib.sha256()
     try:
-        with filesystem.open_input_stream(path) as stream:
-            while chunk := stream.read(1 << 20):
-                digest.update(chunk)
+        return file_digest(filesystem, path)
     except OSError:
-        digest.update(path.encode())
-    return digest.hexdigest()
+        return hashlib.sha256(path.encode()).hexdigest()
 
 
 def _typed(name: str, value: Any, row: Mapping[str, Any]) -> Any:

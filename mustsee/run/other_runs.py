@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from mustsee.calls import call_log
+from mustsee.files.folders import write_whole
 from mustsee.files.store import is_local, resolve
 from mustsee.run.lease import machine_id, process_start
 
@@ -42,9 +43,7 @@ def register_run(store: str, out: str | None, run: str) -> Generator[str]:
     if out is not None and is_local(out):
         with contextlib.suppress(OSError):  # a read-only store gets no replies to share
             announcement.parent.mkdir(parents=True, exist_ok=True)
-            fresh = announcement.with_suffix(".new")
-            fresh.write_text(json.dumps(content))
-            fresh.rename(announcement)
+            write_whole(announcement, json.dumps(content).encode())
     try:
         yield str(root)
     finally:

@@ -16,12 +16,11 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from mustsee.calls.llm import UNTESTED, is_rules, untested_note
 from mustsee.errors import UserError
 from mustsee.files import schemas
 from mustsee.files.parquet import read_parquet
 from mustsee.files.store import Store
-from mustsee.records import COUNTED, Keyframe, Question, Video
+from mustsee.records import COUNTED, UNTESTED, Keyframe, Question, Video, is_rules, untested_note
 from mustsee.run.best import FRAMES_PER_QUESTION, evidence_frames
 from mustsee.text import LETTERS, clock
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mustsee import errors
 from mustsee.calls.call_log import Spent
-from mustsee.calls.llm import untested_note
 from mustsee.calls.usage import CallCounts, UsageTotals
 from mustsee.errors import MustseeError, UserError
 from mustsee.questions.fact_funnel import RunFunnel
+from mustsee.records import untested_note
 from mustsee.run import pace
 
 if TYPE_CHECKING:  # Every worker imports this module, and few of them the filters.
@@ -63,16 +63,11 @@ class StageCounts:
 
     def plus(self, outcome: RowOutcome, took: WorkTimes = NOTHING, rows: int = 1) -> StageCounts:
         """Return the counts with `rows` rows added."""
-        return StageCounts(
-            computed=self.computed + rows * (outcome == "computed"),
-            reused=self.reused + rows * (outcome == "reused"),
-            dropped=self.dropped + rows * (outcome == "dropped"),
-            problem=self.problem + rows * (outcome == "problem"),
-            started=self.started + rows * (outcome == "started"),
-            seconds=self.seconds + took.busy,
-            cpu_seconds=self.cpu_seconds + took.cpu,
-            residence=self.residence + took.residence,
+        more: dict[str, Any] = {outcome: rows}
+        added = StageCounts(
+            **more, seconds=took.busy, cpu_seconds=took.cpu, residence=took.residence
         )
+        return self.merged_with(added)
 
     def merged_with(self, other: StageCounts) -> StageCounts:
         """Return the sums of these counts and of `other`."""
@@ -327,11 +322,10 @@ class RunRecord:
                 "made": questions.made,
                 "kept": questions.kept,
                 "passed": questions.passed,
-                "dropped": dict(questions.dropped),
-                "subsets": dict(questions.subsets),
-                "types": dict(questions.types),
-                "first_types": dict(questions.first_types),
-                "failed": dict(questions.failed),
+                **{
+                    name: dict(getattr(questions, name))
+                    for name in ("dropped", "subsets", "types", "first_types", "failed")
+                },
                 "untested": questions.untested_note,
                 "guesses": questions.guesses.plain() if questions.guesses else None,
                 "sampled": questions.sampled

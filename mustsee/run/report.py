@@ -19,8 +19,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from mustsee.calls.llm import is_rules, untested_note
 from mustsee.files.store import Store
+from mustsee.records import is_rules, untested_note
 from mustsee.run.best import BEST_QUESTIONS
 from mustsee.run.browse import (
     PER_PACK,

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mustsee.run.estimate import money
 from mustsee.run.report import environment
+from mustsee.server_probe.findings import NAMES
 from mustsee.server_probe.stimuli import draw_card
+from mustsee.text import money
 
 Mark = Literal["ok", "no", "maybe", "soft"]
 STRUCTURED: Mapping[str, tuple[Mark, str]] = {
@@ -121,8 +122,7 @@ def _video_lines(record: Mapping[str, Any]) -> Iterator[ProbeLine]:
             frames = result["frames"]
             value = f"{frames['seen']} of {frames['sent']} seen" if frames else (
                 STATES[result["state"]])  # fmt: skip
-            name = "video by file URL" if result["kind"] == "file_url" else "video as image_url"
-            yield ProbeLine(name=name, value=value, more=result["why"])
+            yield ProbeLine(name=NAMES[result["kind"]], value=value, more=result["why"])
 
 
 def _time_lines(times: Sequence[Mapping[str, Any]]) -> Iterator[ProbeLine]:
@@ -255,8 +255,6 @@ def summary_lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield f"{record['calls']} calls, {money(record['usd'])} USD", ""
 
 
-KINDS = {"images": "images", "video": "video", "file_url": "video by file URL",
-         "video_as_image_url": "video as image_url", "fast_video": "fast video"}  # fmt: skip
 EXAMPLE = 47  # numeral of the card that the page shows
 
 
@@ -292,18 +290,11 @@ def render(record: Mapping[str, Any]) -> str:
 def _rows(results: Sequence[Mapping[str, Any]]) -> Iterator[SentRow]:
     for result in results:
         length = f" of {result['seconds']:g} s" if result["seconds"] else ""
-        untold: dict[str, Any] = {
-            "sent": result["count"],
-            "seen": 0,
-            "misread": 0,
-            "missing": 0,
-            "in_order": None,
-        }
-        frames = result["frames"] or untold
-        kept = frames["in_order"]
+        counts = result["frames"] or {"sent": result["count"]}
+        kept = counts.get("in_order")
         yield SentRow(
-            name=f"{KINDS[result['kind']]}{length}", sent=frames["sent"], seen=frames["seen"],
-            misread=frames["misread"], missing=frames["missing"],
+            name=f"{NAMES[result['kind']]}{length}",
+            **{name: counts.get(name, 0) for name in ("sent", "seen", "misread", "missing")},
             order="–" if kept is None else f"{100 * kept:.0f} %",
             says="" if result["frames"] else f"{result['state']}: {result['why']}",
             tokens=result["tokens"], again=result["draw"] > 0,

@@ -42,10 +42,9 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from mustsee.calls.llm import is_rules
 from mustsee.errors import BadRow, UserError
 from mustsee.questions.drafts import evidence_metrics
-from mustsee.records import Question, Repair, Span, Verdict, Video
+from mustsee.records import Question, Repair, Span, Verdict, Video, is_rules
 from mustsee.verify.candidates import candidate_moments
 from mustsee.verify.conditions.seen import (
     BORDER_TOLERANCE_S,

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Protocol, runtime_checkable
 
-from mustsee.calls.llm import Asker, is_rules
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.llm import Asker
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow, UserError
-from mustsee.records import Question, Video
+from mustsee.records import Question, Video, is_rules
 from mustsee.text import length
 from mustsee.verify.conditions.video_frames import VideoFrames
 

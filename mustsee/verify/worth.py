@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mustsee.calls.llm import Asker
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.questions.rows import Row, Rows, numbered_rows, parse_choice, rows_form
 from mustsee.records import Question, Span, Verdict, Video

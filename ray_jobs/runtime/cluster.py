@@ -17,12 +17,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from actors.engine.hardware import Hardware
+from actors.engine.hardware import Hardware, ResourceDemand, lacking_resources
 from actors.engine.stage import Stage
-from actors.part import NamesModels
+from actors.part import NamesModels, same_model_warnings
 from mustsee.errors import MustseeError, UserError
 from mustsee.run import outputs
-from mustsee.run.preflight import ResourceDemand, lacking_resources, same_model_warnings
 from ray_jobs.runtime import local_ray
 from ray_jobs.runtime.heartbeat import show_step
 from ray_jobs.runtime.local_ray import last_words, without_collection

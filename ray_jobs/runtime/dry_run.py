@@ -35,10 +35,11 @@ from mustsee.errors import BadRow, Transient, UserError
 from mustsee.files import schemas
 from mustsee.files.store import ReadOnlyStore
 from mustsee.media.files import open_container
+from mustsee.questions.decision import Decider, RowSampler
 from mustsee.records import Line, Video
-from mustsee.run.decision import Decider, RowSampler
-from mustsee.run.estimate import Cost, TriedRow, choose_rows, duration, money
+from mustsee.run.estimate import Cost, TriedRow, choose_rows, duration
 from mustsee.run.inputs import first_rows
+from mustsee.text import money
 from ray_jobs.runtime.asked_models import asked_endpoints
 from ray_jobs.runtime.heartbeat import show_step
 from ray_jobs.runtime.rehearse import (

@@ -28,10 +28,10 @@ from mustsee.run.estimate import (
     compare_with_actual,
     duration,
     extrapolate,
-    money,
     pace,
 )
 from mustsee.run.pace import EndpointLimits
+from mustsee.text import money
 from ray_jobs.runtime.asked_models import AskedModels, asked_endpoints
 from ray_jobs.runtime.dry_run import DryRun, RehearsedRows, RemainingWork
 from ray_jobs.runtime.outcome import plain_table

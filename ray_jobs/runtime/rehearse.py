@@ -210,10 +210,10 @@ def transcribe(seconds: float) -> list[dict[str, Any]]:
 
 
 def _vectors(count: int) -> str:
-    """Random vectors, encoded as `actors.embed.openai` does."""
+    """Random vectors, encoded as `actors.stages.embed` does."""
     import numpy as np
 
-    from actors.embed.openai import encode_vectors
+    from actors.stages.embed import encode_vectors
 
     rng = np.random.default_rng(0)
     return encode_vectors(rng.normal(size=(count, 384)).astype(np.float32))

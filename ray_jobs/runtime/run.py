@@ -43,10 +43,10 @@ from mustsee.calls.usage import UsageTotals
 from mustsee.errors import UserError
 from mustsee.files.store import Store, is_local
 from mustsee.layouts.reading import Rereadable, kept_questions
+from mustsee.questions.decision import Decider
 from mustsee.records import Question, Video
 from mustsee.run import lease, outputs, tables
 from mustsee.run.best import best
-from mustsee.run.decision import Decider
 from mustsee.run.estimate import costs
 from mustsee.run.inputs import first_rows
 from mustsee.run.outputs import ScratchFile, check_not_another_recipes, check_writable

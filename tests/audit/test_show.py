@@ -17,12 +17,11 @@ from mustsee.audit import page, repeats, show
 from mustsee.audit.audit import Audit, RepeatReport, audit
 from mustsee.audit.battery import ConditionRun
 from mustsee.audit.show import write_clean
-from mustsee.calls.llm import UNTESTED
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import FILTER
 from mustsee.files import schemas
 from mustsee.layouts import QuestionFile
-from mustsee.records import Question, Verdict, Video
+from mustsee.records import UNTESTED, Question, Verdict, Video
 from ray_jobs.cli.launch import build, compose
 from tests.layouts.test_odd_rows import ODD
 from tests.support.evaluation import questions

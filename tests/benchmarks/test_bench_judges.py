@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.judge.lexical import Lexical
+from actors.judge.baselines import Lexical
 from benchmarks.bench import compose_bench
 from benchmarks.judges import COLUMNS, JudgeTable
 from mustsee.errors import UserError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.judge.lexical import Lexical
+from actors.judge.baselines import Lexical
 from actors.stages.vet import Vet
 from benchmarks import sight_videos
 from benchmarks.sight import SightBench

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.calls.limits import Limits, Rates
-from mustsee.calls.quota import Quota, duration, quotas_in
+from mustsee.calls.limits import Limits, Quota, Rates, duration, quotas_in
 
 
 def headers(name: str, limit: object, remaining: object, reset: str) -> dict[str, str]:

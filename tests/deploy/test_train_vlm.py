@@ -66,7 +66,7 @@ def lines(file: Path) -> list[dict[str, Any]]:
 def opened(material: Path, out: Path, **more: object) -> tuple[Any, fit.AdapterFit, list[Any]]:
     """Return the model, a training of it, and its rows."""
     own = settings(material, out, **more)
-    model, processor = train.checkpoint.load(
+    model, processor = train.weights.load_checkpoint(
         "t", own.model, None, kind="AutoModelForImageTextToText", reader="AutoProcessor",
         dtype="float32", device="cpu",
     )  # fmt: skip

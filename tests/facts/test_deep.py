@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mustsee.calls.llm import Asker, Reply, Request
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.facts.claims import CLAIM_LISTS, LOOSE_CLAIMS, list_claims
 from mustsee.facts.deep import (

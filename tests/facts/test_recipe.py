@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mustsee.calls.llm import Asker, Reply, Request
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow, UserError
 from mustsee.facts.blind_exam import EXAM_ANSWERS, MAX_UNREAD_PARTS, examine
 from mustsee.facts.extract import make_fact

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mustsee.calls.llm import Asker
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.facts.cases import is_marked
 from mustsee.facts.fact_looks import weigh_needs
 from mustsee.facts.forms.after import AfterForm

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustsee.calls.llm import RULES, Asker, Reply, Request
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.llm import Asker, Reply, Request
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import UserError
 from mustsee.facts.fact_looks import plan_table_looks
 from mustsee.facts.forms.when import WhenForm
@@ -25,7 +25,7 @@ from mustsee.facts.unread import StepTally
 from mustsee.facts.when import END_LOOKS, ENDS_OPEN, ENDS_SET, WhenQuestions, ask_when
 from mustsee.offline import facts as offline
 from mustsee.prompts import Prompts
-from mustsee.records import Provenance, Span, Video
+from mustsee.records import RULES, Provenance, Span, Video
 from tests.facts.tables import MOMENT_S, random_table, table_of
 from tests.offline.test_sight import plain, shown
 

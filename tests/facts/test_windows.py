@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.calls.llm import Asker, Reply, Request
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.facts.extract import make_fact
 from mustsee.facts.listing import list_facts
 from mustsee.facts.moments import MomentRules, moments_of, windows_of

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyarrow import fs
 
-from actors.hear.subtitles import SubtitleTranscript
+from actors.hear.auto import SubtitleTranscript
 from loopback import s3
 from mustsee.files import folders
 from mustsee.files.folders import names_starting

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from actors.judge.lexical import Lexical
+from actors.judge.baselines import Lexical
 from actors.judge.mini import Mini
 from mustsee.judge.contrast_rules import find_contrast
 from mustsee.judge.judge import JudgeConfig, JudgeItem

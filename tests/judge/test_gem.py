@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.judge.lexical import Lexical
+from actors.judge.baselines import Lexical
 from actors.llm.offline import Offline
 from actors.stages.grade import GradeReplies
 from mustsee.errors import UserError

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.judge.lexical import Lexical
+from actors.judge.baselines import Lexical
 from actors.judge.mini import Mini
 from mustsee.judge import bias, contrast
 from mustsee.judge.data import LabelledPair

@@ -16,13 +16,12 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import Gateway
-from actors.judge.lexical import Lexical
+from actors.judge.baselines import Lexical
 from actors.judge.llm import LlmJudge, alternatives, word
 from actors.judge.mini import ASSETS, Mini
-from actors.judge.seat import ConfiguredJudge
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
-from actors.part import RunContext
+from actors.part import ConfiguredJudge, RunContext
 from actors.stages.grade import GradeReplies
 from loopback.endpoint import Faults, Loopback
 from mustsee.calls.llm import Reply
@@ -198,7 +197,7 @@ def test_filler_of_each_length_stands_behind_a_right_answer() -> None:
 
 def test_the_bias_report_names_the_paper_s_weakness() -> None:
     """Word overlap ignores the order, and says so."""
-    from actors.judge.lexical import Lexical
+    from actors.judge.baselines import Lexical
 
     judge = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
     cases = [c for c in judge_bias.probe() if c.kind.startswith("list")]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from actors.judge.bem import Bem
+from actors.judge.baselines import Bem
 from mustsee.errors import UserError
 from mustsee.judge.data import JudgeDataSources, LabelledPair
 from mustsee.judge.judge import Engine

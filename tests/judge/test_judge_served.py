@@ -10,17 +10,17 @@ from dataclasses import replace
 
 import pytest
 
-from actors.judge.lexical import Lexical
-from actors.judge.seat import ConfiguredJudge
+from actors.judge.baselines import Lexical
 from actors.judge.served import Served
+from actors.part import ConfiguredJudge
 from mustsee.errors import Transient, UserError
 from mustsee.files.store import identity
 from mustsee.judge.judge import Identity, JudgeConfig, JudgeItem, Record
 from mustsee.judge.prompt import triple
 from ray_jobs.runtime.serve_judges import serve_judges
+from serve.judge_batch import LocalBackend
 from serve.judge_guard import Keys, RequestLimits
 from serve.judge_http import create_app
-from serve.judge_local import LocalBackend
 from tests.support.judge_app import KEY
 from tests.support.serving import served
 

@@ -30,9 +30,9 @@ from mustsee.judge.client import JudgeClient
 from mustsee.judge.data import JudgeDataSources
 from mustsee.judge.judge import JudgeConfig, JudgeItem, Record
 from ray_jobs.judge_calibrate import JudgeCalibrate
+from serve.judge_batch import LocalBackend
 from serve.judge_guard import Keys, RequestLimits
 from serve.judge_http import create_app
-from serve.judge_local import LocalBackend
 from tests.support import tiny_gemma
 from tests.support.addresses import free_port
 from tests.support.serving import served

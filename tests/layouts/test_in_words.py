@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mustsee
-from actors.judge.lexical import Lexical
+from actors.judge.baselines import Lexical
 from mustsee.evaluate import answers
 from mustsee.evaluate.score import OpenEndedScore, score
 from mustsee.judge.judge import JudgeConfig, JudgeItem

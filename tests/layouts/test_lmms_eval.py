@@ -18,8 +18,8 @@ import mustsee
 from mustsee.errors import UserError
 from mustsee.evaluate import answers
 from mustsee.evaluate.score import EvaluationResults, score
+from mustsee.files.folders import SUFFIXES
 from mustsee.layouts import task_scoring, tasks
-from mustsee.media.files import SUFFIXES
 from mustsee.records import Question, Span, Video
 from mustsee.replies import extract
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 import mustsee
 from mustsee.errors import UserError
+from mustsee.files.folders import without_media_suffix
 from mustsee.layouts import QuestionFile, read
 from mustsee.layouts.columns import TableColumns, columns_from, override
-from mustsee.media.files import without_media_suffix
 
 HEADER = ("video", "question", "A", "B", "answer")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from actors.caption.jax import JaxCaptioner
 from actors.hear.whisper import Whisper
 from actors.llm.transformers import Transformers
+from actors.stages.caption_local import JaxCaptioner
 from mustsee.errors import NotInstalled
 from mustsee.files.store import identity
 from mustsee.nn import weights

@@ -133,7 +133,7 @@ def test_every_module_of_a_step_is_imported_and_its_metric_is_one_of_the_evaluat
 def test_the_parts_keep_their_contracts(project: Path) -> None:
     run(
         project, "-m", "pytest", "-p", "no:cacheprovider",
-        "tests/actors/caption/test_light.py",
+        "tests/actors/stages/test_light.py",
         "tests/actors/llm/test_llm_offline.py::test_every_prompt_has_a_rule_but_those_that_only_models_are_asked",
         "tests/test_prompts.py::test_every_prompt_is_used_with_a_parser",
         "tests/evaluate/test_exact_match.py",

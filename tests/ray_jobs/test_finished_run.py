@@ -15,8 +15,8 @@ import pytest
 from actors.engine.hardware import Hardware
 from mustsee.calls.usage import UsageTotals
 from mustsee.files import schemas
+from mustsee.questions.decision import Decider, Decision
 from mustsee.records import Video
-from mustsee.run.decision import Decider, Decision
 from mustsee.run.record import Snapshot, StageCounts
 from ray_jobs.runtime import run as module
 from ray_jobs.runtime.cluster import Cluster

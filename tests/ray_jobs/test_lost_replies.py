@@ -15,12 +15,12 @@ import pytest
 
 from actors.engine.hardware import Hardware
 from actors.part import Opened, RunContext
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow
 from mustsee.files import schemas
 from mustsee.files.store import hardware
+from mustsee.questions.decision import Decision
 from mustsee.records import Question, Video
-from mustsee.run.decision import Decision
 from ray_jobs.runtime.cluster import Cluster
 from ray_jobs.runtime.run import JobSettings
 

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from actors.embed.jax import texts
+from actors.stages.embed import texts
 from loopback.endpoint import Faults, Loopback
 from loopback.replies import THOUGHT, recorded_replies
 from mustsee.files import schemas

@@ -19,9 +19,9 @@ from mustsee.judge.client import JudgeClient
 from mustsee.judge.data import LabelledPair
 from mustsee.judge.judge import ForwardPass, JudgeConfig, JudgeItem
 from mustsee.judge.prompt import triple
+from serve.judge_batch import LocalBackend
 from serve.judge_guard import Keys, RequestLimits
 from serve.judge_http import create_app
-from serve.judge_local import LocalBackend
 from tests.nn.test_gemma import logits, theirs
 from tests.support.serving import served
 

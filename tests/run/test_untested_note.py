@@ -18,12 +18,13 @@ from rich.console import Console
 from actors.llm.offline import Offline
 from actors.part import RunContext
 from actors.stages.ask import Ask
-from mustsee.calls.llm import UNTESTED, Llm, Reply, Request, is_rules, untested_note
+from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.calls.usage import UsageTotals
 from mustsee.files import schemas
 from mustsee.files.store import Store
 from mustsee.layouts import hugging_face
 from mustsee.records import (
+    UNTESTED,
     Keyframe,
     Line,
     Question,
@@ -32,6 +33,8 @@ from mustsee.records import (
     Span,
     Verdict,
     Video,
+    is_rules,
+    untested_note,
 )
 from mustsee.run.picture import draw_question
 from mustsee.run.record import RunRecord

@@ -19,8 +19,8 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
+from actors.engine.hardware import ResourceDemand, lacking_resources
 from mustsee.errors import UserError
-from mustsee.run.preflight import ResourceDemand, lacking_resources
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHER = [ROOT / "cluster.yaml", ROOT / "deploy" / "gcp.yaml"]

@@ -16,8 +16,8 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from mustsee.records import Video
+from serve.guard import RequestRate
 from serve.rater import COOKIE, csrf
-from serve.rater_guard import RequestRate
 from serve.rater_video import ServedVideos, key_of
 from serve.report import ReportApp
 from serve.report import create_app as create_report

@@ -12,13 +12,12 @@ import httpx2
 import pytest
 from starlette.requests import ClientDisconnect
 
-from actors.judge.lexical import Lexical
+from actors.judge.baselines import Lexical
 from mustsee.judge.judge import ForwardPass, Judge, JudgeConfig, PreparedTriple, Record
-from serve.body import Arrivals
-from serve.judge_batch import Full, RequestBatcher
+from serve.guard import Arrivals
+from serve.judge_batch import Full, LocalBackend, RequestBatcher
 from serve.judge_guard import MAX_UNTIMED_REQUESTS, Keys, LatencyGate, RequestLimits, waited_seconds
 from serve.judge_http import create_app
-from serve.judge_local import LocalBackend
 from tests.support.judge_app import BEARER, CAR, KEY
 
 LENGTH = attrgetter("length")

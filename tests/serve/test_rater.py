@@ -21,8 +21,8 @@ from mustsee.raters.form import FormField, FormStep, RatingForm
 from mustsee.raters.results import results
 from mustsee.records import Line, Question, Span, Video
 from ray_jobs.cli.launch import build, compose
+from serve.guard import RequestRate
 from serve.rater import COOKIE, RatingDesk, create_app, csrf
-from serve.rater_guard import RequestRate
 from serve.rater_show import Tasks, clock, nearby
 from serve.rater_video import ServedVideos, key_of
 from tests.support import sample_videos

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
-from actors.caption.transformers import sentence
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm, has_rules
 from actors.llm.scripted import fill_reply
+from actors.stages.caption_local import sentence
 from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
 from mustsee.facts.best import rank_open

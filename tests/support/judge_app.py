@@ -6,11 +6,11 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from actors.judge.lexical import Lexical
+from actors.judge.baselines import Lexical
 from mustsee.judge.judge import JudgeConfig
+from serve.judge_batch import LocalBackend
 from serve.judge_guard import Keys, RequestLimits
 from serve.judge_http import create_app
-from serve.judge_local import LocalBackend
 
 KEY, OLD = "a-key-of-the-tests-0001", "a-key-of-the-tests-0000"
 WATCHER = "a-key-for-metrics-0001"

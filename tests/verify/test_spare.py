@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.stages.vet import Vet
-from mustsee.calls.llm import RULES, Llm, Request
-from mustsee.records import WHEN, Point, Provenance, Question, Span, Video
+from mustsee.calls.llm import Llm, Request
+from mustsee.records import RULES, WHEN, Point, Provenance, Question, Span, Video
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.guess.filters import BlindGuess

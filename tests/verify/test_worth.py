@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mustsee.calls.llm import Asker, Reply, Request
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow, Transient
 from mustsee.files import schemas
 from mustsee.layouts.card import CardCounts, funnel

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 
 from mustsee.calls.llm import Asker
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow, Unparsed
 from mustsee.records import Segment, Span, Video
 from mustsee.replies.forms import Form, form, one_of, record, words

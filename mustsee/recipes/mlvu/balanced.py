@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from mustsee.files import schemas
 from mustsee.questions import balance
+from mustsee.questions.decision import Decision
 from mustsee.records import Question
-from mustsee.run.decision import Decision
 from mustsee.run.tables import Tables, standing_questions
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.files.folders import without_media_suffix
 from mustsee.layouts import video_files
 from mustsee.layouts.columns import NAMES, known_columns
 from mustsee.layouts.options import parse_cell
@@ -31,7 +32,6 @@ from mustsee.layouts.reading import (
     rows_of,
 )
 from mustsee.layouts.row_writer import JsonItems
-from mustsee.media.files import without_media_suffix
 from mustsee.records import Question, Video
 
 FILES = {  # question_type -> file of the dev release

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mustsee.calls.llm import Asker
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow
 from mustsee.media.contact_sheet import SheetRules, contact_sheets
 from mustsee.questions.checks import normal

@@ -23,14 +23,14 @@ import numpy as np
 import pyarrow as pa
 
 from mustsee.calls.llm import Asker
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.media.contact_sheet import spread_evenly
 from mustsee.media.frames import crop_jpeg
 from mustsee.nn.vectors import kmeans
+from mustsee.questions.decision import Decision
 from mustsee.records import Video
 from mustsee.replies.forms import Form, form, one_of, record
-from mustsee.run.decision import Decision
 
 PROMPT = "neptune/people"
 AGES = ("CHILDREN", "YOUNG", "MIDDLE", "OLD", "MIXED", "NONE", "UNCLEAR")

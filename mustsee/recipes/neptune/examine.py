@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from mustsee.calls.llm import Asker, Message
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow
 from mustsee.questions.drafts import Draft, clip_spans, reach
 from mustsee.questions.orders import build_options

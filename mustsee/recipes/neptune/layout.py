@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mustsee.files.folders import file_name
+from mustsee.files.folders import file_name, without_media_suffix
 from mustsee.layouts.reading import (
     Notes,
     QuestionFile,
@@ -27,7 +27,6 @@ from mustsee.layouts.reading import (
     youtube_id,
 )
 from mustsee.layouts.row_writer import JsonItems
-from mustsee.media.files import without_media_suffix
 from mustsee.records import Question, Video
 
 _CHOICE = re.compile(r"answer_choice_(\d+)")

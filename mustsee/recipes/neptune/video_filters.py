@@ -16,8 +16,8 @@ from mustsee.errors import UserError
 from mustsee.files import schemas
 from mustsee.judge import calibrate
 from mustsee.media.samples import clusters
+from mustsee.questions.decision import Decision
 from mustsee.records import Frame, Video
-from mustsee.run.decision import Decision
 from mustsee.verify.videos import VideoFilter
 
 

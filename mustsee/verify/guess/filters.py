@@ -31,9 +31,16 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any
 
-from mustsee.calls.llm import is_rules
 from mustsee.errors import BadRow, UserError
-from mustsee.records import SET, Question, Verdict, Video, agreement_metric, guessed_metric
+from mustsee.records import (
+    SET,
+    Question,
+    Verdict,
+    Video,
+    agreement_metric,
+    guessed_metric,
+    is_rules,
+)
 from mustsee.verify.conditions.seen import Condition, excerpt, plan, video_span
 from mustsee.verify.guess.ask import (
     MATCH_PROMPT,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.answer.guess import TextGuesser
 from actors.answer.llm import NONE_OPTION, AnswerLlm
-from actors.judge.lexical import Lexical
+from actors.answer.no_model import TextGuesser
+from actors.judge.baselines import Lexical
 from actors.llm.offline import Offline, rules
 from actors.part import LlmConfig, RunContext
 from actors.stages.grade import GradeReplies

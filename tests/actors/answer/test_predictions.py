@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from actors.answer.predictions import Predictions
+from actors.answer.no_model import Predictions
 from mustsee.errors import UserError
 from mustsee.evaluate import score_show
 from mustsee.evaluate.answers import NOT_IN_FILE, answers, count_answers

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from actors.calls.admission import AdmissionRequest
 from actors.calls.connection import retry_after_s
 from actors.calls.coordinator import Coordinator
+from mustsee.calls.budget import AdmissionRequest
 from mustsee.calls.limits import Limits
 from mustsee.calls.usage import CallOutcome
 

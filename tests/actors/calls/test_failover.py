@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from actors.calls.coordinator import Coordinator
-from actors.calls.failover import RETRY_ACCOUNT_AFTER_S, Failover
 from actors.calls.gateway import Gateway
+from actors.calls.no_answer import RETRY_ACCOUNT_AFTER_S, Failover
 from actors.llm.openai import OpenAI
 from loopback.endpoint import Loopback, RefusedRequest
 from mustsee.calls.llm import ProvenanceRecorder, Reply, Sampling

@@ -11,12 +11,12 @@ from typing import cast
 
 import pytest
 
-from actors.calls.admission import AdmissionRequest
 from actors.calls.coordinator import Coordinator
-from actors.calls.coordinator_client import GATHER_S
+from actors.calls.coordinator_actor import GATHER_S
 from actors.calls.endpoint import CallEstimate
 from actors.calls.gateway import START_STEP_S, Gateway, align_to_step
 from actors.calls.sender import Sender
+from mustsee.calls.budget import AdmissionRequest
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Llm, Message, Reply, Request
 from mustsee.calls.usage import CallOutcome

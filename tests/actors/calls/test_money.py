@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from actors.calls.admission import AdmissionRequest
 from actors.calls.coordinator import REUNION_S, Coordinator
 from actors.calls.coordinator_actor import RemoteLogCoordinator
 from mustsee.calls import call_log
+from mustsee.calls.budget import AdmissionRequest
 from mustsee.calls.call_log import FOLDER, CallLog, run_name
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Reply

@@ -20,9 +20,9 @@ import pytest
 from actors.calls.batch_route import _entry, _job, _lines
 from actors.calls.endpoint import Endpoint
 from actors.calls.reply_bodies import UNREADABLE, parse_transcription
-from actors.embed.openai import Embeddings, EmbeddingsClient, vectors
 from actors.hear.openai import shift_segments
 from actors.llm.openai import OpenAI, OpenAIChat
+from actors.stages.embed import Embeddings, EmbeddingsClient, vectors
 from mustsee.calls.llm import Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, Transient
 from mustsee.media.transcript import order_lines

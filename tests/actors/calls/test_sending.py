@@ -28,8 +28,8 @@ from actors.calls.sender import (
 )
 from actors.calls.sending import MAX_GATHER_S, SenderProcess, gather_seconds
 from actors.engine.session import Session
+from mustsee.calls.limits import Quota
 from mustsee.calls.llm import Message, Reply, Request
-from mustsee.calls.quota import Quota
 from mustsee.errors import DiskFull, MustseeError
 from mustsee.files.store import Store
 from tests.support.disks import fill_disk, small_disk

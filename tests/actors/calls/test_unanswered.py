@@ -10,11 +10,11 @@ from collections.abc import Callable
 import pytest
 from aiohttp import web
 
-from actors.calls.admission import AdmissionRequest
 from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import Gateway
 from actors.llm.openai import OpenAI
 from loopback.endpoint import Faults, Loopback
+from mustsee.calls.budget import AdmissionRequest
 from mustsee.calls.limits import Limits
 from mustsee.calls.usage import CallOutcome
 from mustsee.errors import BadRow, Transient

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from actors.calls.endpoint import Endpoint
-from actors.hear.auto import Auto, MusicDetector, auto
+from actors.hear.auto import Auto, MusicDetector, SubtitleTranscript, auto
 from actors.hear.openai import OpenAIHearing, Transcriptions
-from actors.hear.subtitles import SubtitleTranscript
 from actors.hear.whisper import Whisper
 from actors.hear.whisperx import WhisperX, _words
 from actors.part import Opened, Part, RunContext

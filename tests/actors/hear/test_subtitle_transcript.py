@@ -8,7 +8,7 @@ import av
 import numpy as np
 import pytest
 
-from actors.hear.subtitles import SubtitleTranscript
+from actors.hear.auto import SubtitleTranscript
 from mustsee.errors import BadRow
 from mustsee.media.sound import audio_chunks
 from mustsee.media.video import open_video

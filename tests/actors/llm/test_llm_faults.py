@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from actors.calls.admission import AdmissionRequest
 from actors.calls.connection import retry_after_s
 from actors.calls.coordinator import Coordinator
 from actors.llm.openai import OpenAI
 from actors.llm.replay import Replay
 from loopback.endpoint import KINDS, Faults, Loopback, RefusedRequest
 from loopback.replies import recorded_replies
+from mustsee.calls.budget import AdmissionRequest
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, Unparsed, UserError
 from mustsee.prompts import Prompts

@@ -137,7 +137,7 @@ def test_neptune_s_paper_retells_without_frames_and_filters_by_guesses_alone() -
     assert config.filters.static.share == 1.0
     assert not config.filters.talking_head.speaking
     assert config.hear._target_ == "actors.hear.whisperx.WhisperX"
-    assert config.caption._target_ == "actors.caption.openai.OpenAICaptioner"
+    assert config.caption._target_ == "actors.stages.caption.OpenAICaptioner"
 
 
 def test_cinepile_s_paper_has_three_guessers_and_a_shortlister_of_its_own() -> None:

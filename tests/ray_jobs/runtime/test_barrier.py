@@ -11,8 +11,8 @@ import pytest
 
 from actors.engine.hardware import Hardware
 from mustsee.files import schemas
+from mustsee.questions.decision import Decision
 from mustsee.records import Video
-from mustsee.run.decision import Decision
 from mustsee.run.record import StageCounts
 from ray_jobs.runtime.cluster import Cluster, connect_ray
 from ray_jobs.runtime.run import JobSettings

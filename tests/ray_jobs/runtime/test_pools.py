@@ -12,7 +12,7 @@ from actors.engine.hardware import Hardware
 from actors.engine.stage import Stage
 from actors.judge.gem import Gem
 from mustsee.errors import UserError
-from mustsee.run.decision import Decision
+from mustsee.questions.decision import Decision
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.runtime.cluster import (
     Cluster,

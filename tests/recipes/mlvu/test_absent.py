@@ -10,7 +10,7 @@ import pytest
 
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
-from actors.stages.absent import Absent, check_absence
+from actors.stages.synthesise import Absent, check_absence
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import Unparsed
 from mustsee.files.store import identity

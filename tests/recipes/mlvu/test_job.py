@@ -11,11 +11,11 @@ import pytest
 
 from mustsee.files import schemas
 from mustsee.media.video import facts
+from mustsee.questions.decision import Decision
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu import layout
 from mustsee.recipes.mlvu.balanced import GuesserBalance
 from mustsee.records import Question, Video
-from mustsee.run.decision import Decision
 from tests.support.mlvu import ACTIONS, BACKGROUNDS, CLIPS, making
 from tests.support.sample_videos import FPS, cuts, scene, write
 

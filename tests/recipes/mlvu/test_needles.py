@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from actors.stages.absent import Absent, check_absence
-from actors.stages.synthesise import Synthesise
+from actors.stages.synthesise import Absent, Synthesise, check_absence
 from mustsee.errors import BadRow
 from mustsee.files import schemas
 from mustsee.recipes.mlvu import ask as mlvu

@@ -12,6 +12,7 @@ from mustsee.errors import UserError
 from mustsee.files import schemas
 from mustsee.media.frames import Thumbnail
 from mustsee.media.samples import SIZE, clusters, describe, motion
+from mustsee.questions.decision import Decision
 from mustsee.recipes.neptune.video_filters import (
     FilterFit,
     MetadataFilter,
@@ -21,7 +22,6 @@ from mustsee.recipes.neptune.video_filters import (
     read_labels,
 )
 from mustsee.records import Face, Frame, Line, Video
-from mustsee.run.decision import Decision
 
 VIDEO = Video(video_id="v", uri="v.mp4")
 RULES = MetadataFilter(today="2026-06-30")

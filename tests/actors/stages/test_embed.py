@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actors.embed.efficientnet import EfficientNetEmbed
-from actors.embed.jax import Embed
-from actors.embed.siglip import FrameEmbed
 from actors.part import Part
+from actors.stages.embed import EfficientNetEmbed, Embed, FrameEmbed, load_encoder
 from loopback.endpoint import Loopback
 from mustsee.errors import BadRow, UserError
 from mustsee.files import schemas
@@ -20,7 +18,6 @@ from mustsee.media.frames import encode as frame_bytes
 from mustsee.media.video import frames_at
 from mustsee.nn import weights
 from mustsee.nn.bert import BATCHES, LENGTHS, Encoder, _forward
-from mustsee.nn.efficientnet import load_encoder
 from mustsee.records import Caption, Keyframe, Line, Video
 from tests.nn.test_siglip import jpeg, siglip
 from tests.support import tiny_models

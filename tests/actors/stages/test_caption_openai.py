@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from actors.caption.openai import OpenAICaptioner, doubts
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
+from actors.stages.caption import OpenAICaptioner, doubts
 from loopback.endpoint import Faults, Loopback, RefusedRequest
 from loopback.replies import videos
 from mustsee.calls.llm import VideoInput

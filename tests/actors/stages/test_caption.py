@@ -15,12 +15,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from actors.caption.jax import JaxCaptioner
-from actors.caption.openai import OpenAICaptioner
-from actors.caption.pixels import Pixels
-from actors.caption.transformers import TYPED, TransformersCaptioner, sentence
 from actors.llm.openai import OpenAI
 from actors.part import Part, RunContext
+from actors.stages.caption import OpenAICaptioner, Pixels
+from actors.stages.caption_local import TYPED, JaxCaptioner, TransformersCaptioner, sentence
 from loopback.endpoint import Loopback, RefusedRequest
 from mustsee.errors import BadRow, UserError
 from mustsee.files.store import Store, digest, identity

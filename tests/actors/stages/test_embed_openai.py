@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.calls.endpoint import Endpoint
-from actors.embed.openai import Embeddings, OpenAIEmbedder, split_text
+from actors.stages.embed import Embeddings, OpenAIEmbedder, split_text
 from loopback.endpoint import Faults, Loopback
 from mustsee.records import Caption, Line
 from tests.support.bench import RETRYABLE_FAULTS, Bench, video

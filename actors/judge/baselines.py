@@ -1,14 +1,17 @@
-"""The judge `bem`: BERT fine-tuned on answer equivalence (Bulian et al. 2022, arXiv 2202.07654), as
-in Neptune's table of judges.
+"""Judges to compare with: `lexical`, word overlap with the reference, which ignores meaning, and
+`bem`, BERT fine-tuned on answer equivalence (Bulian et al. 2022, arXiv 2202.07654), as in Neptune's
+table of judges.
 
-The released checkpoint is a TensorFlow SavedModel; this module reads the same network in Hugging
-Face's format. Candidate, reference and question stand in this order, closed by "[SEP]" each, the
-candidate as the first segment; the score is the softmax of the two logits. Inputs that the authors
-truncate at 512 tokens are refused here.
+The released checkpoint of BEM is a TensorFlow SavedModel; this module reads the same network in
+Hugging Face's format. Candidate, reference and question stand in this order, closed by "[SEP]"
+each, the candidate as the first segment; the score is the softmax of the two logits. Inputs that
+the authors truncate at 512 tokens are refused here.
 """
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +19,15 @@ from typing import Any
 
 from mustsee.errors import UserError, need
 from mustsee.files.store import hardware
-from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, hash_files
+from mustsee.judge import lexical
+from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, hash_files, logit
 from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
+from mustsee.replies import overlap
 
 FILES = ("*.safetensors", "config.json", "tokenizer*", "vocab.*", "merges.txt", "spm.model")
 FORMAT = ("[CLS] {candidate} [SEP]", "{reference} [SEP] {question} [SEP]")
+MIN_SCORE = 1e-6  # score without overlap, so that its logit is finite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,3 +121,47 @@ def passes(lengths: Sequence[int], budget: int) -> list[list[int]]:
         else:
             batches.append([place])
     return batches
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lexical:
+    """The judge `lexical`.
+
+    The score is the measure itself.
+    """
+
+    measure: str = "token_recall"
+    """Measure of overlap: rouge_l, token_f1, token_recall."""
+
+    def open(self) -> Engine:
+        if self.measure not in lexical.MEASURES:
+            measures = ", ".join(lexical.MEASURES)
+            raise UserError(f"measure {self.measure!r}: choose one of {measures}")
+        return LexicalEngine(self.measure)
+
+
+@dataclass(frozen=True)
+class LexicalEngine:
+    """A measure as an engine."""
+
+    measure: str
+    limit: int = 4096
+
+    @property
+    def identity(self) -> Identity:
+        """The hash of the measure's code, which takes the place of weights."""
+        sources = lexical.words, overlap
+        code = "".join(map(inspect.getsource, sources))
+        return Identity(
+            engine=f"lexical/{self.measure}",
+            weights=hashlib.sha256(code.encode()).hexdigest(),
+            prompt="none",
+        )
+
+    def prepare(self, triple: Triple) -> PreparedTriple:
+        return PreparedTriple(triple, sum(len(t.split()) for t in vars(triple).values()))
+
+    def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
+        measure = lexical.MEASURES[self.measure]
+        values = (measure(p.triple.candidate, p.triple.reference) for p in prepared)
+        return [ForwardPass(logit(min(max(v, MIN_SCORE), 1 - MIN_SCORE))) for v in values]

@@ -1,8 +1,9 @@
-"""caption=openai: captions of keyframes, by any OpenAI-compatible endpoint that takes images.
+"""`caption`: a sentence for each keyframe, by an endpoint (caption=openai) or from measurements
+(caption=pixels). `actors.stages.caption_local` has the models that run here.
 
-Each request also shows the keyframes before and after, small, so that people and things can be
-recognised. If the captions of frames that look alike do not agree, these are shown again, together
-and larger. Frames are shown without their black bars.
+Each request to an OpenAI-compatible endpoint that takes images also shows the keyframes before and
+after, small, so that people and things can be recognised. If the captions of frames that look alike
+do not agree, these are shown again, together and larger. Frames are shown without their black bars.
 A model that takes videos is shown the clip that a keyframe stands for, once.
 """
 
@@ -18,11 +19,13 @@ from typing import Any, ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext, model_identity, video_input_of
 from mustsee.calls.llm import Asker, Sampling
-from mustsee.calls.request_tally import RequestTally
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow, UserError
 from mustsee.files.store import keyed_by
 from mustsee.media.changes import looks_alike
 from mustsee.media.frames import crop_jpeg, decode, encode, jpeg_thumbnail, shrunk
+from mustsee.media.pixels import captions
+from mustsee.media.transcript_quality import is_surely_read
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.questions.rows import numbered_texts
 from mustsee.records import Caption, Keyframe, Span, Video
@@ -308,3 +311,32 @@ def _large(uri: str, times: Sequence[float], longest: int) -> list[bytes]:
     from mustsee.media.video import frames_at
 
     return [frame.jpeg(longest, JPEG_QUALITY, crop=True) for frame in frames_at(uri, times)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pixels:
+    """Describes each keyframe by its people and things (with `look=objects`), light, colours and
+    their places, motion, faces, and on-screen text that was read with certainty.
+    """
+
+    version: ClassVar[str] = "5"
+    reads: ClassVar[tuple[str, ...]] = ("keyframes", "frames", "texts", "shots", "objects")
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("captions",)
+    roles: ClassVar[Mapping[str, LlmConfig]] = {}
+
+    def open(self, run: RunContext) -> Opened:
+        def caption(video: Video) -> Video:
+            lines = [text for text in video.texts or () if is_surely_read(text)]
+            timed = captions(
+                video.keyframes or (),
+                video.frames or (),
+                lines,
+                video.shots or (),
+                video.objects or (),
+            )
+            return dataclasses.replace(
+                video, captions=tuple(Caption(time, text) for time, text in timed)
+            )
+
+        return caption

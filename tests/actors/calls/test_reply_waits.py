@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from actors.calls.no_answer import FACTORS, ReplyWaits
 from mustsee.calls.llm import Message, Request
-from mustsee.calls.reply_waits import FACTORS, ReplyWaits
 
 
 def request(prompt: str = "p") -> Request:

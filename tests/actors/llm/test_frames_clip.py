@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from actors.calls.frames_clip import added_characters
 from actors.llm.openai import OpenAI
 from loopback.endpoint import Loopback
 from loopback.replies import videos
 from mustsee.calls.llm import IMAGE_MARK, Message, Request, VideoInput
 from mustsee.errors import UserError
+from mustsee.media.clips import added_characters
 from tests.support.coloured import PALETTE, seconds_in
 
 pytestmark = pytest.mark.usefixtures("key")

@@ -15,13 +15,13 @@ from typing import Any
 from actors.calls.reply_bodies import parse_object, parse_tokens
 from actors.llm.openai import OpenAI, OpenAIChat
 from actors.part import LlmConfig
+from mustsee.calls.limits import Quota
 from mustsee.calls.llm import Llm, Reply, Request, Sampling
-from mustsee.calls.quota import Quota
 from mustsee.errors import BadRow, BudgetSpent, Busy, KeyRefused, Transient, Unparsed, UserError
 from mustsee.prompts import Prompts
-from mustsee.run.estimate import money
 from mustsee.server_probe.record import NO_USAGE, RampStep, ReportedUsage, State
 from mustsee.server_probe.steps import ProbeSettings, ProbeStep, planned_steps, word_step
+from mustsee.text import money
 
 MAX_REASON = 300  # characters of an endpoint's words that are kept
 MAX_STEP_S = 60.0  # seconds for which the calls of one step are waited for

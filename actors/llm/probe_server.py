@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from actors.server_probe.asking import ProbeAsker, ProbeReply, climb
+from actors.llm.probe_asking import ProbeAsker, ProbeReply, climb
 from mustsee.server_probe import findings, steps
 from mustsee.server_probe.findings import Findings
 from mustsee.server_probe.record import (
@@ -91,7 +91,8 @@ class ServerProbe:
         if prefix[0].reply is None:
             found.notes.append(f"a prompt of {settings.prefix_words} words: {prefix[0].why}")
         elif short.reply is not None:
-            added = self._characters(0) - self._short_characters
+            added = self._characters(steps.prefix_step(0, settings.prefix_words))
+            added -= self._characters(steps.word_step(0))
             found.faults += findings.text_usage_faults(found.prefixes, short.usage, added)
             first = found.prefixes[0].prompt
             if first is not None and short.usage.prompt is not None and first > short.usage.prompt:
@@ -101,15 +102,8 @@ class ServerProbe:
         found.faults += wrong[:1]
         return True
 
-    @property
-    def _short_characters(self) -> int:
-        request = self._asker.request(steps.word_step(0), "0" * 13)
-        return sum(len(m.text) for m in request.messages)
-
-    def _characters(self, number: int) -> int:
-        step = steps.prefix_step(number, self._settings.prefix_words)
-        request = self._asker.request(step, "0" * 13)
-        return sum(len(m.text) for m in request.messages)
+    def _characters(self, step: steps.ProbeStep) -> int:
+        return sum(len(m.text) for m in self._asker.request(step, "0" * 13).messages)
 
     async def _ask_images(self) -> None:
         found = self.found

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.run.preflight import ResourceDemand, lacking_resources, same_model_warnings
+from actors.engine.hardware import ResourceDemand, lacking_resources
+from actors.part import same_model_warnings
 
 amounts = st.integers(1, 4)
 

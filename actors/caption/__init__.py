@@ -1,3 +1,0 @@
-"""Captioners, which write a sentence for each keyframe: one module for each choice of
-`caption=`.
-"""

@@ -1,1 +1,0 @@
-"""Embedders of text or frames: the classes behind `embed=`."""

@@ -1,1 +1,0 @@
-"""`mustsee probe`: asks a server what it sees, hears, orders and times."""

@@ -22,7 +22,7 @@ from actors.stages.ask_options import prompts_in
 from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import GRADE, Answer, answers
-from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
+from mustsee.evaluate.open_scores import PROMPTS, SCALES, grade
 from mustsee.files.store import hardware, keyed_by
 from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.judge.points import PROMPT as POINTS

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from mustsee.audit.battery import SHORTCUTS, ConditionRun, Replies
 from mustsee.errors import UserError
-from mustsee.evaluate.answers import answers
-from mustsee.evaluate.predictions import read_predictions
+from mustsee.evaluate.answers import answers, read_predictions
 from mustsee.layouts import read
 from mustsee.layouts.errata import RULE, Erratum, key_of, option_value, whole_span
 from mustsee.records import Question

@@ -21,7 +21,7 @@ from mustsee import stats
 from mustsee.errors import UserError
 from mustsee.evaluate import score
 from mustsee.evaluate.answers import NOT_IN_FILE, Answer, answers, grades_of, mean_of
-from mustsee.evaluate.point_scores import is_by_points
+from mustsee.evaluate.open_scores import is_by_points
 from mustsee.evaluate.span_replies import parse_spans
 from mustsee.evaluate.span_scores import measure_iou
 from mustsee.questions.chance import chance_level

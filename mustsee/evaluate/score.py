@@ -17,8 +17,14 @@ from typing import Any
 from mustsee import stats
 from mustsee.evaluate.answers import NOT_IN_FILE, Answer, answers, grades_of, mean_of, order
 from mustsee.evaluate.open_metrics import DEFAULT_METRICS, OpenMetric, reference_hash
-from mustsee.evaluate.point_scores import PointScores, is_by_points, score_points
-from mustsee.evaluate.rubric import SCALES, Rubric, rubric
+from mustsee.evaluate.open_scores import (
+    SCALES,
+    PointScores,
+    Rubric,
+    is_by_points,
+    rubric,
+    score_points,
+)
 from mustsee.evaluate.scorers.official import MLVU_7, MLVU_9, RULES
 from mustsee.evaluate.siblings import GroupScores, Twins, groups_by_kind, score_groups, twins
 from mustsee.evaluate.span_scores import EvidenceScores, SpanScores, score_evidence, score_when

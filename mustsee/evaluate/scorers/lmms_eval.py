@@ -11,8 +11,15 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from mustsee.evaluate.scorers.official import MLVU_7, MLVU_9, read_cinepile, read_tempcompass
-from mustsee.evaluate.scorers.reading import ReplyReading, ScoringRule, score_letter
+from mustsee.evaluate.scorers.official import (
+    MLVU_7,
+    MLVU_9,
+    ReplyReading,
+    ScoringRule,
+    read_cinepile,
+    read_tempcompass,
+    score_letter,
+)
 from mustsee.text import LETTERS
 
 _PHRASES = (

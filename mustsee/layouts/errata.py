@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from mustsee.errors import UserError
+from mustsee.files.folders import write_json_lines
 from mustsee.files.tables import one_line_error, parse_json
 from mustsee.layouts.reading import QuestionFile, Questions, Rereadable, answer_of
 from mustsee.records import OPEN, Question, Repair, Span
@@ -382,5 +383,4 @@ def _span(value: Any, where: str) -> Span | None:
 
 def write_errata(entries: Iterable[Erratum], path: Path) -> None:
     """Write one line for each entry."""
-    lines = [json.dumps(entry.plain(), ensure_ascii=False) + "\n" for entry in entries]
-    path.write_text("".join(lines), encoding="utf-8")
+    write_json_lines(path, (entry.plain() for entry in entries))

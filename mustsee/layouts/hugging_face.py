@@ -24,12 +24,12 @@ from typing import Any
 import pyarrow as pa
 
 from mustsee.files import schemas
-from mustsee.files.parquet import write_parquet
+from mustsee.files.folders import write_json
+from mustsee.files.parquet import Parquet, write_parquet
 from mustsee.layouts import card as cards
 from mustsee.layouts import video_files
 from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.reading import Questions, by_id
-from mustsee.layouts.row_writer import Parquet
 from mustsee.layouts.video_files import file_name
 from mustsee.records import Question, Video
 
@@ -210,8 +210,7 @@ def _write_croissant(
         "distribution": [_file(folder, name) for name in columns_by_table],
         "recordSet": [_records(name, columns) for name, columns in columns_by_table.items()],
     }
-    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-    (folder / CROISSANT_FILE).write_text(text, encoding="utf-8")
+    write_json(folder / CROISSANT_FILE, value)
 
 
 def _file(folder: Path, name: str) -> dict[str, Any]:

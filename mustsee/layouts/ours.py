@@ -17,7 +17,7 @@ from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.files import schemas
-from mustsee.files.parquet import check_digests, parts
+from mustsee.files.parquet import Parquet, check_digests, parts
 from mustsee.files.tables import parse_json, resolve_uri
 from mustsee.layouts.reading import (
     FileFault,
@@ -29,7 +29,6 @@ from mustsee.layouts.reading import (
     Row,
     each_row,
 )
-from mustsee.layouts.row_writer import Parquet
 from mustsee.layouts.ticks import apply_tick, read_ticks
 from mustsee.records import Question, Video
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -368,9 +366,3 @@ def youtube_id(address: str) -> str | None:
     """Return the id of a video in an address of YouTube; None for another text."""
     found = re.search(r"(?:youtu\.be/|[?&]v=|/shorts/|/embed/)([\w-]{11})", address)
     return found[1] if found else None
-
-
-def dump_json(value: object, path: Path) -> None:
-    """Write indented UTF-8 JSON, like the releases, and make the folder."""
-    os.makedirs(path.parent, exist_ok=True)
-    path.write_text(json.dumps(value, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")

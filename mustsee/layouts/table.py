@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from mustsee.errors import UserError
+from mustsee.files.folders import write_json, write_json_lines
 from mustsee.files.parquet import write_parquet
 from mustsee.files.tables import DELIMITERS
 from mustsee.layouts.columns import (
@@ -39,7 +40,6 @@ from mustsee.layouts.reading import (
     QuestionFile,
     Row,
     delimiter_of,
-    dump_json,
     rows_of,
 )
 from mustsee.media.video_names import name_apart
@@ -349,10 +349,9 @@ def write(
         schema = pq.read_schema(file)
         write_parquet(pa.Table.from_pylist([dict(r) for r in kept_rows], schema=schema), target)
     elif file.suffix == ".jsonl":
-        lines = [json.dumps(r, ensure_ascii=False) + "\n" for r in kept_rows]
-        target.write_text("".join(lines), encoding="utf-8")
+        write_json_lines(target, kept_rows)
     elif file.suffix == ".json":
-        dump_json(kept_rows, target)
+        write_json(target, kept_rows, indent=4)
     else:
         with target.open("w", newline="", encoding="utf-8") as out:
             names = [n for n in rows[0] if n != BEYOND]

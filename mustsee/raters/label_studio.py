@@ -9,7 +9,6 @@ checked as a browser's are.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +18,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from mustsee.errors import UserError
+from mustsee.files.folders import write_json
 from mustsee.files.tables import parse_json
 from mustsee.raters.ballots import CastVote
 from mustsee.raters.form import FormField, FormStep, RatingForm
@@ -113,8 +113,7 @@ def write(
     fields = page(form).fields
     (folder / "config.xml").write_text(_config(form, fields), encoding="utf-8")
     tasks = [{"data": _data(fields, q, videos[q.video_id])} for q in questions]
-    text = json.dumps(tasks, ensure_ascii=False, indent=1)
-    (folder / "tasks.json").write_text(text + "\n", encoding="utf-8")
+    write_json(folder / "tasks.json", tasks, indent=1)
 
 
 def read(path: Path) -> list[ForeignVote]:

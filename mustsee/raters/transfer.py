@@ -5,12 +5,12 @@ Each function writes its files and yields the lines to print.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from mustsee.errors import UserError
+from mustsee.files.folders import write_json_lines
 from mustsee.layouts.errata import write_errata
 from mustsee.raters import label_studio, tasks
 from mustsee.raters.rating_run import RatingRun
@@ -30,14 +30,14 @@ def write_votes(rating: RatingRun) -> Iterator[str]:
     if rating.form.videos:
         path = rating.folder / "annotations.jsonl"
         rows = tasks.annotation_rows(rating.question_by_id, votes)
-        path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows))
+        write_json_lines(path, rows)
         yield f"{path}: {len(rows)} annotations, for ray_jobs.mlvu task=annotated annotations="
         return
     if rating.form.replies:
         by_points = rating.form.points
         path = rating.folder / ("points.jsonl" if by_points else "equivalence.jsonl")
         rows = (tasks.point_rows if by_points else tasks.rating_rows)(rating.question_by_id, votes)
-        path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows))
+        write_json_lines(path, rows)
         use = (
             tasks.describe_agreement(rows)
             if by_points

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import UserError
+from mustsee.files.parquet import Parquet
 from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.options import parse_cell
 from mustsee.layouts.reading import (
@@ -28,7 +29,6 @@ from mustsee.layouts.reading import (
     rows_of,
     youtube_id,
 )
-from mustsee.layouts.row_writer import Parquet
 from mustsee.records import Line, Question, Segment, Video
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.files.folders import JsonItems, write_json
 from mustsee.layouts import video_files
 from mustsee.layouts.columns import NAMES, known_columns
 from mustsee.layouts.options import parse_cell
@@ -26,11 +27,9 @@ from mustsee.layouts.reading import (
     Row,
     answer_of,
     by_id,
-    dump_json,
     first,
     rows_of,
 )
-from mustsee.layouts.row_writer import JsonItems
 from mustsee.media.files import without_media_suffix
 from mustsee.records import Question, Video
 
@@ -238,7 +237,7 @@ def submission(letters: Mapping[str, str], questions: Sequence[Question], path: 
         for q in questions
         if (option := letters.get(q.question_id)) is not None
     ]
-    dump_json(rows, Path(path))
+    write_json(Path(path), rows, indent=4)
 
 
 def _safe(kind: str) -> str:

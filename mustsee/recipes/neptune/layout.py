@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mustsee.files.folders import file_name
+from mustsee.files.folders import JsonItems, file_name
 from mustsee.layouts.reading import (
     Notes,
     QuestionFile,
@@ -26,7 +26,6 @@ from mustsee.layouts.reading import (
     rows_of,
     youtube_id,
 )
-from mustsee.layouts.row_writer import JsonItems
 from mustsee.media.files import without_media_suffix
 from mustsee.records import Question, Video
 

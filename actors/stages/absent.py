@@ -13,7 +13,7 @@ from actors.stages.ask_options import AskOptions
 from mustsee.files.store import keyed_by
 from mustsee.media.video import open_video
 from mustsee.nn.weights import MINILM
-from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, search_background
+from mustsee.recipes.mlvu.checks import PROMPT, AbsenceLook, search_background
 from mustsee.records import Frame, Video
 from mustsee.synth.absence import (
     Absence,

@@ -34,8 +34,8 @@ from typing import Any, ClassVar
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
+from mustsee.recipes.cinepile.ask import SceneLine, format_lines, scene_lines
 from mustsee.recipes.cinepile.mcq import OptionChoice, choice
-from mustsee.recipes.cinepile.scene import SceneLine, format_lines, scene_lines
 from mustsee.records import Question, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, one_of, record, words
 from mustsee.text import LETTERS

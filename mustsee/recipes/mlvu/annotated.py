@@ -1,4 +1,6 @@
-"""MLVU's tasks for people: annotation forms, checks of filled-in forms, and questions from them."""
+"""MLVU's tasks for people: annotation forms, checks of filled-in forms, and questions from them.
+Answered queries of Ego4D (F.5) are filled-in forms, too.
+"""
 
 from __future__ import annotations
 
@@ -230,3 +232,81 @@ def _question(form: FilledForm, place: int, options: int) -> Question:
         evidence=form.evidence,
         scoring_points=form.points,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """One of Ego4D's natural-language queries, with the span that answers it."""
+
+    query_id: str
+    video_id: str
+    text: str
+    template: str
+    evidence: Span
+
+
+def queries(data: Any) -> list[Query]:
+    """Parse Ego4D's `nlq_*.json`. Queries without text or span are left out.
+
+    Raises UserError for data of another form.
+    """
+    try:
+        queries_found: list[Query] = []
+        for video in data["videos"]:
+            for clip in video["clips"]:
+                for annotation in clip["annotations"]:
+                    uid = annotation.get("annotation_uid", clip["clip_uid"])
+                    for n, query in enumerate(annotation["language_queries"]):
+                        start, end = query.get("video_start_sec"), query.get("video_end_sec")
+                        if not query.get("query") or start is None or end is None or end < start:
+                            continue
+                        queries_found.append(
+                            Query(
+                                query_id=f"{uid}_{n}",
+                                video_id=video["video_uid"],
+                                text=str(query["query"]).strip(),
+                                template=str(query.get("template") or ""),
+                                evidence=Span(float(start), float(end)),
+                            )
+                        )
+        return queries_found
+    except (KeyError, TypeError) as error:
+        raise UserError(f"not Ego4D's natural-language queries: {error!r} is missing") from error
+
+
+def ego_forms(
+    ego_queries: Sequence[Query], answers: Mapping[str, str], *, options: int = 4, seed: int = 0
+) -> list[FilledForm]:
+    """Return queries with answers as filled-in forms. `answers`: query id -> a few words, because
+    Ego4D has spans only. Decoys are answers to other queries, first of the same template, in seeded
+    order.
+    """
+    pool: dict[str, list[str]] = defaultdict(list)
+    for query in ego_queries:
+        if query.query_id in answers:
+            pool[query.template].append(answers[query.query_id])
+    forms: list[FilledForm] = []
+    for query in ego_queries:
+        answer = answers.get(query.query_id)
+        if answer is None:
+            continue
+        same_template, rest = (
+            pool[query.template],
+            [a for answers_of in pool.values() for a in answers_of],
+        )
+        rng = random.Random(f"{seed}/{query.query_id}/wrong")
+        wrong: dict[str, str] = {}
+        for source in (sorted(set(same_template)), sorted(set(rest))):
+            rng.shuffle(source)
+            wrong |= {normal(a): a for a in source if normal(a) not in (normal(answer), *wrong)}
+        forms.append(
+            FilledForm(
+                video_id=query.video_id,
+                kind="ego",
+                question=query.text if query.text.endswith("?") else f"{query.text}?",
+                answer=answer,
+                wrong=tuple(wrong.values())[: options - 1],
+                evidence=(query.evidence,),
+            )
+        )
+    return forms

@@ -220,6 +220,55 @@ class Count:
         return chosen
 
 
+ANOMALIES = (
+    *("Abuse", "Arrest", "Arson", "Assault", "Burglary", "Explosion", "Fighting"),
+    *("RoadAccidents", "Robbery", "Shooting", "Shoplifting", "Stealing", "Vandalism", "Normal"),
+)
+ANOMALY_QUESTIONS = (
+    "Does this surveillance footage contain an anomaly, and of what kind?",
+    "Which kind of anomaly, if any, can be seen in this video?",
+    "What type of abnormal event does the video show?",
+    "Which of these labels fits what happens in this surveillance video?",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anomaly:
+    """Anomaly recognition from a table of labels (MLVU, F.2)."""
+
+    options: int = 4
+    least: float = 180
+    """Shortest video, seconds; shorter ones are left out."""
+    labels: Sequence[str] = ANOMALIES
+    """Options."""
+    questions: Sequence[str] = field(default=ANOMALY_QUESTIONS)
+    seed: int = 0
+
+    def rows(self, labelled: Sequence[tuple[Video, str]]) -> list[Video]:
+        """Return the videos, which need a duration, with a question each. Raises UserError for a
+        label that is not in `labels`.
+        """
+        unknown = sorted({label for _, label in labelled} - set(self.labels))
+        if unknown:
+            raise UserError(f"labels {unknown!r} are not among labels={list(self.labels)!r}")
+        long_videos = sorted(
+            ((v, label) for v, label in labelled if (v.duration or 0.0) >= self.least),
+            key=lambda pair: pair[0].video_id,
+        )
+        slots = cycle_choices(len(long_videos), range(self.options), f"{self.seed}/anomaly/slots")
+        rows: list[Video] = []
+        for (video, label), slot in zip(long_videos, slots, strict=True):
+            rng = random.Random(f"{self.seed}/{video.video_id}/anomaly")
+            others = [other for other in self.labels if other != label]
+            draft = Draft(
+                question=rng.choice(list(self.questions)),
+                answer=label,
+                decoys=tuple(rng.sample(others, self.options - 1)),
+            )
+            rows.append(with_question(video, "anomaly_reco", draft, slot, ()))
+        return rows
+
+
 @dataclass(frozen=True, kw_only=True)
 class NeedleSettings:
     """How needles are asked about."""

@@ -25,8 +25,8 @@ from mustsee.files.tables import read_table
 from mustsee.layouts.detect import read as read_questions
 from mustsee.media.shots import shots_of
 from mustsee.media.video import facts
-from mustsee.recipes.mlvu.annotated import from_table, questions_of
-from mustsee.recipes.mlvu.tables import Anomaly, ego_forms, queries
+from mustsee.recipes.mlvu.annotated import ego_forms, from_table, queries, questions_of
+from mustsee.recipes.mlvu.ask import Anomaly
 from mustsee.records import Question, Span, Video
 from mustsee.run.inputs import read_videos
 from mustsee.synth.insertions import Background, InsertedClip, SynthesisSettings, with_captions

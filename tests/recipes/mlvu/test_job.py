@@ -13,7 +13,7 @@ from mustsee.files import schemas
 from mustsee.media.video import facts
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu import layout
-from mustsee.recipes.mlvu.balanced import GuesserBalance
+from mustsee.recipes.mlvu.checks import GuesserBalance
 from mustsee.records import Question, Video
 from mustsee.run.decision import Decision
 from tests.support.mlvu import ACTIONS, BACKGROUNDS, CLIPS, making

@@ -183,16 +183,16 @@ def audit(
     askable, broken = guessers.askable_questions(questions), broken or {}
     audited = {q.question_id for q in askable}
     others = [q for q in questions if q.drop is None and q.question_id not in audited]
-    replies, clusters = Replies(askable), clusters_of(videos)
+    replies = Replies(askable, clusters_of(videos))
     unmeasured, all_runs = find_unmeasured(askable, replies, runs), runs
     silent = {(each.answerer, each.condition) for each in unmeasured}
     runs = [run for run in runs if (run.answerer, run.condition) not in silent]
     hits = guessers.hits(askable)
-    results = battery(askable, replies, runs, clusters, hits)
+    results = battery(askable, replies, runs, hits)
     by_type = groups(askable, lambda q: q.question_type or None)
     by_length = groups(askable, length_of(videos))
-    types = _groups(by_type, replies, runs, clusters, hits, len(askable))
-    lengths = _groups(by_length, replies, runs, clusters, hits, len(askable))
+    types = _groups(by_type, replies, runs, hits, len(askable))
+    lengths = _groups(by_length, replies, runs, hits, len(askable))
     votes = collect_votes(askable, replies, runs, predictions)
     suspects = [
         suspect
@@ -215,8 +215,8 @@ def audit(
         asked=tuple(runs),
         unmeasured=tuple(unmeasured),
         battery=tuple(results),
-        any=ratio(askable, replies, runs, clusters),
-        figures=tuple(figures(askable, replies, runs, clusters, seed=seed)),
+        any=ratio(askable, replies, runs),
+        figures=tuple(figures(askable, replies, runs, seed=seed)),
         types=tuple(types),
         lengths=tuple(lengths),
         duplicates=tuple(repeated.duplicates),
@@ -232,7 +232,6 @@ def _groups(
     members: Mapping[str, Sequence[Question]],
     replies: Replies,
     runs: Sequence[ConditionRun],
-    clusters: Mapping[str, str],
     hits: Mapping[str, Sequence[float]],
     count: int,
 ) -> list[AuditGroup]:
@@ -240,7 +239,7 @@ def _groups(
     `hits`: of the guessers on all `count` questions, which hold for a group of all.
     """
     results = {
-        name: battery(group, replies, runs, clusters, hits if len(group) == count else None)
+        name: battery(group, replies, runs, hits if len(group) == count else None)
         for name, group in members.items()
     }
     adjusted = iter(adjust([r for group in results.values() for r in group]))
@@ -249,7 +248,7 @@ def _groups(
             name=name,
             questions=len(group),
             battery=tuple(next(adjusted) for _ in results[name]),
-            shortcuts=ratio(group, replies, runs, clusters),
+            shortcuts=ratio(group, replies, runs),
         )
         for name, group in members.items()
     ]

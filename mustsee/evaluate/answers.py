@@ -17,11 +17,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mustsee import stats
 from mustsee.errors import UserError
 from mustsee.evaluate.span_replies import split_evidence
 from mustsee.files.tables import TABLES, one_line_error, parse_json, read_table, suffix_of
 from mustsee.records import Question, RequestCount, Verdict
 from mustsee.replies.extract import extract
+from mustsee.stats import Estimate
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.seen import order, rotated_options
 
@@ -201,6 +203,44 @@ def grades_of(question: Question, model: str) -> list[dict[str, Any]]:
 def mean_of(values: Sequence[float]) -> float:
     """Return the mean; 0 for an empty sequence."""
     return sum(values) / len(values) if values else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelAnswers:
+    """What one model answered.
+
+    `by_question`: question id -> its answers, failed calls among them. `clusters`: video id -> the
+    cluster in which it counts, if not its own. `seed`, `draws`: of resampled intervals.
+    """
+
+    model: str
+    by_question: Mapping[str, Sequence[Answer]]
+    clusters: Mapping[str, str]
+    seed: int = 0
+    draws: int = 2000
+
+    def answers_to(self, question: Question) -> Sequence[Answer]:
+        return self.by_question[question.question_id]
+
+    def replies(self, question: Question) -> list[Answer]:
+        """Return the answers without failed calls."""
+        return [a for a in self.answers_to(question) if a.failed is None]
+
+    def grades(self, question: Question, key: str) -> list[dict[str, Any]]:
+        """Return the grades that have a value of `key`, by which kinds of grades differ."""
+        return [g for g in grades_of(question, self.model) if g.get(key) is not None]
+
+    def mean_grades(self, questions: Iterable[Question], key: str) -> list[float]:
+        """Return the mean of a question's grades, for each."""
+        return [mean_of([float(g[key]) for g in self.grades(q, key)]) for q in questions]
+
+    def places(self, questions: Iterable[Question]) -> list[str]:
+        """Return the cluster in which each question counts."""
+        return [self.clusters.get(q.video_id, q.video_id) for q in questions]
+
+    def mean(self, values: Sequence[float], questions: Iterable[Question]) -> Estimate:
+        """Return the mean of a value for each question, with its interval over the clusters."""
+        return stats.mean(values, self.places(questions))
 
 
 def mark_replies(question: Question) -> Question:

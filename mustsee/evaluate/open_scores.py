@@ -20,7 +20,7 @@ import numpy as np
 
 from mustsee import stats
 from mustsee.calls.llm import Asker
-from mustsee.evaluate.answers import Answer, grades_of, mean_of
+from mustsee.evaluate.answers import ModelAnswers, grades_of, mean_of
 from mustsee.questions.rows import levels_form
 from mustsee.records import COUNTED, Question
 from mustsee.replies.forms import Form
@@ -113,34 +113,21 @@ class Rubric:
     grader: str
 
 
-def rubric(
-    model: str,
-    questions: Sequence[Question],
-    mine: Mapping[str, Sequence[Answer]],
-    cluster: Mapping[str, str],
-) -> Rubric | None:
-    """Return the scores of a model's graded answers; None if it answered no such question.
-
-    `mine`: question id -> the model's answers. `cluster`: by video id.
-    """
+def rubric(questions: Sequence[Question], mine: ModelAnswers) -> Rubric | None:
+    """Return the scores of a model's graded answers; None if it answered no such question."""
     tasks, scales, failures = dict[str, Estimate](), dict[str, float](), dict[str, int]()
     graders: dict[str, None] = {}
     for kind in SCALES:
         answered = [q for q in questions if q.question_type == kind and not q.options]
-        answered = [q for q in answered if mine[q.question_id]]
-        grades = {q.question_id: [g for g in grades_of(q, model) if "first" in g] for q in answered}
-        good = [q for q in answered if grades[q.question_id]]
+        answered = [q for q in answered if mine.answers_to(q)]
+        good = [q for q in answered if mine.grades(q, "first")]
         if answered:
             failures[kind] = len(answered) - len(good)
         if good:
-            firsts, seconds = (
-                [mean_of([g[key] for g in grades[q.question_id]]) for q in good]
-                for key in ("first", "second")
-            )
-            sums = [a + b for a, b in zip(firsts, seconds, strict=True)]
-            tasks[kind] = stats.mean(sums, [cluster.get(q.video_id, q.video_id) for q in good])
+            firsts, seconds = (mine.mean_grades(good, key) for key in ("first", "second"))
+            tasks[kind] = mine.mean([a + b for a, b in zip(firsts, seconds, strict=True)], good)
             scales |= zip(SCALES[kind], (mean_of(firsts), mean_of(seconds)), strict=True)
-            graders |= dict.fromkeys(g["by"] for q in good for g in grades[q.question_id])
+            graders |= dict.fromkeys(g["by"] for q in good for g in mine.grades(q, "first"))
     if not failures:
         return None
     g_avg = fmean(task.value for task in tasks.values()) if tasks.keys() == SCALES.keys() else None
@@ -177,31 +164,24 @@ class PointScores:
     grader: str
 
 
-def score_points(
-    model: str,
-    questions: Sequence[Question],
-    mine: Mapping[str, Sequence[Answer]],
-    cluster: Mapping[str, str],
-) -> PointScores | None:
+def score_points(questions: Sequence[Question], mine: ModelAnswers) -> PointScores | None:
     """Return the scores of a model's answers to questions with points; None if none was graded or
-    tried. `mine`: question id -> the model's answers. `cluster`: by video id.
+    tried.
     """
-    asked = [q for q in questions if _has_points(q) and mine[q.question_id]]
-    grades = {q.question_id: [g for g in grades_of(q, model) if "missed" in g] for q in asked}
-    tried = [q for q in asked if grades[q.question_id] or is_by_points(q, model)]
+    asked = [q for q in questions if _has_points(q) and mine.answers_to(q)]
+    tried = [q for q in asked if mine.grades(q, "missed") or is_by_points(q, mine.model)]
     if not tried:
         return None
-    good = [q for q in tried if grades[q.question_id]]
+    good = [q for q in tried if mine.grades(q, "missed")]
 
     def mean(of: Sequence[Question]) -> Estimate:
-        scores = [mean_of([g["score"] for g in grades[q.question_id]]) for q in of]
-        return stats.mean(scores, [cluster.get(q.video_id, q.video_id) for q in of])
+        return mine.mean(mine.mean_grades(of, "score"), of)
 
     skills = dict.fromkeys(q.skill for q in good if q.skill)
     both = [q for q in good if BLIND in q.metrics and SEEN in q.metrics]
     weights = np.array([sum(point.weight for point in q.points) for q in both], np.float64)
     shares = {
-        "model": [mean_of([g["share"] for g in grades[q.question_id]]) for q in both],
+        "model": mine.mean_grades(both, "share"),
         BLIND: [q.metrics[BLIND] for q in both],
         SEEN: [q.metrics[SEEN] for q in both],
     }
@@ -215,9 +195,8 @@ def score_points(
 
     of_range = None
     if blind is not None and seen is not None and seen > blind:
-        videos = [cluster.get(q.video_id, q.video_id) for q in both]
-        of_range = stats.bootstrap(place, len(both), videos)
-    every = [g for q in good for g in grades[q.question_id]]
+        of_range = stats.bootstrap(place, len(both), mine.places(both))
+    every = [g for q in good for g in mine.grades(q, "missed")]
     return PointScores(
         score=mean(good) if good else None,
         skills={skill: mean([q for q in good if q.skill == skill]) for skill in skills},

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from mustsee import stats
 from mustsee.audit.battery import SHORTCUTS, ConditionRun, Replies
-from mustsee.records import Question, Video
+from mustsee.records import Question, Video, group_pairs
 from mustsee.stats import Difference, Estimate, Floats
 
 LENGTHS = (60.0, 180.0, 600.0, 1800.0, 3600.0)  # seconds: borders between the ranges of NAMES
@@ -233,11 +233,8 @@ def groups(
     questions: Sequence[Question], name: Callable[[Question], str | None]
 ) -> dict[str, list[Question]]:
     """Group questions by name; questions whose name is None are left out."""
-    members: dict[str, list[Question]] = {}
-    for question in questions:
-        if (group := name(question)) is not None:
-            members.setdefault(group, []).append(question)
-    return dict(sorted(members.items()))
+    named = ((group, q) for q in questions if (group := name(q)) is not None)
+    return dict(sorted(group_pairs(named).items()))
 
 
 def length_of(videos: Sequence[Video]) -> Callable[[Question], str | None]:

@@ -24,7 +24,7 @@ from mustsee.layouts import FileFault, QuestionFile, ours, table, tempcompass
 from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.columns import TableColumns
 from mustsee.papers import papers
-from mustsee.records import Question, Video
+from mustsee.records import Question, Video, group_pairs
 from mustsee.run.report import bars, environment
 from mustsee.run.tables import Tables
 from mustsee.stats import Difference, Estimate
@@ -121,9 +121,7 @@ def count_sentence(audited: Audit) -> str:
 
 def describe_rules(audited: Audit) -> str:
     """Return a note on answerers that are rules; empty if all are language models."""
-    answerers: dict[str, list[str]] = {}
-    for run in audited.asked:
-        answerers.setdefault(run.condition, []).append(run.answerer)
+    answerers = group_pairs((run.condition, run.answerer) for run in audited.asked)
     if not answerers and audited.unmeasured:
         return f"{UNTESTED} None of its replies could be used."
     return untested_note(answerers) if answerers else f"{UNTESTED} Only the guessers guessed."

@@ -29,7 +29,7 @@ from mustsee.evaluate.scorers.official import MLVU_7, MLVU_9, RULES
 from mustsee.evaluate.siblings import GroupScores, Twins, groups_by_kind, score_groups, twins
 from mustsee.evaluate.span_scores import EvidenceScores, SpanScores, score_evidence, score_when
 from mustsee.questions.chance import chance_level
-from mustsee.records import OPEN, PAIR, SET, Question, Video
+from mustsee.records import OPEN, PAIR, SET, Question, Video, group_pairs
 from mustsee.stats import Estimate
 from mustsee.text import LETTERS
 
@@ -307,10 +307,7 @@ def splits(row: QuestionScore) -> list[str]:
 def _groups(
     rows: Sequence[QuestionScore], names: Callable[[QuestionScore], list[str]]
 ) -> dict[str, ScoreGroup]:
-    members: dict[str, list[QuestionScore]] = {}
-    for row in rows:
-        for name in names(row):
-            members.setdefault(name, []).append(row)
+    members = group_pairs((name, row) for row in rows for name in names(row))
     by_name: dict[str, ScoreGroup] = {}
     for name, group in sorted(members.items()):
         good = [r for r in group if r.right is not None]

@@ -15,7 +15,7 @@ from mustsee.questions.chance import (
     chance_of_matching,
     chance_of_square,
 )
-from mustsee.records import OPEN, PAIR, SET, Question
+from mustsee.records import OPEN, PAIR, SET, Question, group_pairs
 from mustsee.stats import Difference, Estimate
 
 
@@ -58,10 +58,7 @@ def groups_by_kind(questions: Sequence[Question]) -> dict[str | None, list[list[
     """Return the groups of at least two questions by kind: sets, pairs, and None for groups on one
     fact (a question and its siblings).
     """
-    members: dict[str, list[Question]] = {}
-    for question in questions:
-        if question.group is not None:
-            members.setdefault(question.group, []).append(question)
+    members = group_pairs((q.group, q) for q in questions if q.group is not None)
     by_kind: dict[str | None, list[list[Question]]] = {SET: [], PAIR: [], None: []}
     for group in members.values():
         relations = {q.relation for q in group}

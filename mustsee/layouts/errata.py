@@ -25,7 +25,7 @@ from mustsee.errors import UserError
 from mustsee.files.folders import write_json_lines
 from mustsee.files.tables import one_line_error, parse_json
 from mustsee.layouts.reading import QuestionFile, Questions, Rereadable, answer_of
-from mustsee.records import OPEN, Question, Repair, Span
+from mustsee.records import OPEN, Question, Repair, Span, group_pairs
 from mustsee.text import LETTERS, name_some, printable
 from mustsee.verify.repair import wording_fields
 
@@ -328,11 +328,9 @@ def read_errata(path: str | Path) -> Errata:
         lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
     except (OSError, ValueError) as error:
         raise UserError(f"cannot read errata={str(path)!r}: {one_line_error(error)}") from error
-    by_id: dict[str, list[Erratum]] = {}
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            entry = _entry(line, f"errata={str(path)!r}, line {number}")
-            by_id.setdefault(entry.id, []).append(entry)
+    where = f"errata={str(path)!r}, line "
+    listed = [_entry(x, f"{where}{n}") for n, x in enumerate(lines, 1) if x.strip()]
+    by_id = group_pairs((entry.id, entry) for entry in listed)
     if not by_id:
         raise UserError(f"errata={str(path)!r} has no entries")
     entries: dict[str, Erratum] = {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mustsee import stats
 from mustsee.errors import UserError
 from mustsee.evaluate.drawing import new_axes
-from mustsee.records import Question
+from mustsee.records import Question, group_pairs
 from mustsee.stats import Estimate
 
 if TYPE_CHECKING:
@@ -62,9 +62,7 @@ def _drawn_evenly(
     names: Sequence[str], strata: Mapping[str, str], hashes: Mapping[str, float], share: float
 ) -> set[str]:
     """Draw the share of each stratum; what rounding leaves over goes to the next one."""
-    by_stratum: dict[str, list[str]] = {}
-    for name in names:
-        by_stratum.setdefault(strata.get(name, ""), []).append(name)
+    by_stratum = group_pairs((strata.get(name, ""), name) for name in names)
     drawn, passed = set[str](), 0
     for stratum in sorted(by_stratum):
         passed += len(by_stratum[stratum])
@@ -101,10 +99,7 @@ class CategoryRates:
 
 def rates_by_category(questions: Iterable[Question]) -> list[CategoryRates]:
     """Return the rates of all categories among the kept questions, in alphabetical order."""
-    by_category: dict[str, list[Question]] = {}
-    for question in questions:
-        if question.drop is None:
-            by_category.setdefault(question.question_type or "", []).append(question)
+    by_category = group_pairs((q.question_type or "", q) for q in questions if q.drop is None)
     return [
         CategoryRates(
             category=category,

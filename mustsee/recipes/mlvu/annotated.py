@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from mustsee.errors import UserError
 from mustsee.questions.checks import fault, holds, normal
 from mustsee.questions.drafts import Draft, question_id
-from mustsee.records import Question, Span, Video
+from mustsee.records import Question, Span, Video, group_pairs
 from mustsee.synth.insertions import cycle_choices, with_question
 
 
@@ -198,21 +198,20 @@ def questions_of(
     """Return questions by video. The answers' places are balanced in each kind; a fault is in
     `drop`.
     """
-    by_video: dict[str, list[FilledForm]] = defaultdict(list)
-    for form in filled:
-        by_video[form.video_id].append(form)
-    places: dict[str, list[int]] = {}
-    for kind, count in Counter(f.kind for f in filled).items():
-        places[kind] = cycle_choices(count, range(options), f"{seed}/{kind}/slots")
-    questions: dict[str, list[Question]] = defaultdict(list)
+    by_video = group_pairs((form.video_id, form) for form in filled)
+    places = {
+        kind: cycle_choices(count, range(options), f"{seed}/{kind}/slots")
+        for kind, count in Counter(f.kind for f in filled).items()
+    }
+    questions: list[tuple[str, Question]] = []
     for form in filled:
         faults_found = faults(form, by_video[form.video_id])
         if FORMS[form.kind].wrong and len(form.wrong) < options - 1:
             faults_found.append(f"{len(form.wrong)} wrong answers, not {options - 1}")
         question = _question(form, places[form.kind].pop(), options)
         drop = f"form: {faults_found[0]}" if faults_found else None
-        questions[form.video_id].append(replace(question, drop=drop))
-    return dict(questions)
+        questions.append((form.video_id, replace(question, drop=drop)))
+    return group_pairs(questions)
 
 
 def _question(form: FilledForm, place: int, options: int) -> Question:
@@ -281,10 +280,9 @@ def ego_forms(
     Ego4D has spans only. Decoys are answers to other queries, first of the same template, in seeded
     order.
     """
-    pool: dict[str, list[str]] = defaultdict(list)
-    for query in ego_queries:
-        if query.query_id in answers:
-            pool[query.template].append(answers[query.query_id])
+    pool = group_pairs(
+        (q.template, answers[q.query_id]) for q in ego_queries if q.query_id in answers
+    )
     forms: list[FilledForm] = []
     for query in ego_queries:
         answer = answers.get(query.query_id)

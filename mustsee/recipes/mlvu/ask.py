@@ -10,7 +10,6 @@ questions on needles (`ask_needle`).
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
@@ -22,7 +21,7 @@ from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.replies import questions
-from mustsee.records import Provenance, Question, Span, Video
+from mustsee.records import Provenance, Question, Span, Video, group_pairs
 from mustsee.replies.forms import Form
 from mustsee.synth.insertions import (
     Background,
@@ -114,15 +113,9 @@ class Events:
     name: str = "order"
 
     def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
-        sources: dict[str, list[InsertedClip]] = defaultdict(list)
-        for clip in sorted(clips, key=lambda c: (c.source, c.event, c.start)):
-            if clip.source and clip.caption:
-                sources[clip.source].append(clip)
-        runs = [
-            source_runs
-            for _, runs_drawn in sorted(sources.items())
-            if (source_runs := self._runs(runs_drawn))
-        ]
+        in_order = sorted(clips, key=lambda c: (c.source, c.event, c.start))
+        sources = group_pairs((c.source, c) for c in in_order if c.source and c.caption)
+        runs = [of_source for own in sources.values() if (of_source := self._runs(own))]
         if not runs:
             raise UserError(
                 f"an order of events needs sources with {self.events} captioned clips in a row, no "

@@ -31,7 +31,7 @@ from mustsee.layouts.reading import (
     rows_of,
 )
 from mustsee.media.files import without_media_suffix
-from mustsee.records import Question, Video
+from mustsee.records import Question, Video, group_pairs
 
 FILES = {  # question_type -> file of the dev release
     "plotQA": "1_plotQA",
@@ -204,10 +204,10 @@ def write_divided(
     `test_shares`: by question type, the share in test (appendix E, table 1); of others it is 0. The
     questions of the videos with the lowest hashes are in test. Returns a line on the video files.
     """
-    by_type: dict[str, list[tuple[str, str]]] = {}
-    for q in first(questions):
-        place = hashlib.sha256(q.video_id.encode()).hexdigest()
-        by_type.setdefault(q.question_type, []).append((place, q.question_id))
+    by_type = group_pairs(
+        (q.question_type, (hashlib.sha256(q.video_id.encode()).hexdigest(), q.question_id))
+        for q in first(questions)
+    )
     test = {
         question_id
         for kind, placed in by_type.items()

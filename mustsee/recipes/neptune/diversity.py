@@ -28,7 +28,7 @@ from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.media.contact_sheet import spread_evenly
 from mustsee.media.frames import crop_jpeg
 from mustsee.nn.vectors import kmeans
-from mustsee.records import Video
+from mustsee.records import Video, group_pairs
 from mustsee.replies.forms import Form, form, one_of, record
 from mustsee.run.decision import Decision
 
@@ -158,9 +158,8 @@ class Diversity:
     def _draw(self, cells: Mapping[str, Cell]) -> set[str]:
         if self.size is None:
             return set(cells)
-        members: dict[Cell, list[str]] = {}
-        for i in sorted(cells, key=lambda i: _rank(self.seed, "pool", i)):
-            members.setdefault(cells[i], []).append(i)
+        ranked = sorted(cells, key=lambda i: _rank(self.seed, "pool", i))
+        members = group_pairs((cells[i], i) for i in ranked)
         counts = {cell: len(ids) for cell, ids in sorted(members.items())}
         parts = quotas(counts, self.pool or self.size, self.boost)
         pool = [i for cell, n in parts.items() for i in members[cell][:n]]

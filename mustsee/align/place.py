@@ -24,16 +24,8 @@ from statistics import median_low
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.align.description import (
-    Description,
-    Embed,
-    Floats,
-    Ints,
-    SpokenWords,
-    clean,
-    match_words,
-    spoken_words,
-)
+from mustsee.align import description
+from mustsee.align.description import Description, Embed, Floats, Ints, SpokenWords
 from mustsee.nn.vectors import unit
 from mustsee.records import Line, Span
 from mustsee.text import WORD
@@ -142,10 +134,10 @@ def align(
         else Description(description_lines, embed)
     )
     lines = sorted(
-        (line for line in clip_lines if WORD.search(clean(line.text))),
+        (line for line in clip_lines if WORD.search(description.clean(line.text))),
         key=lambda line: (line.start, line.end),
     )
-    clip = spoken_words(lines)
+    clip = description.spoken_words(lines)
     if not clip.words:
         return _refuse(
             "the clip has no spoken words; a transcriber (hear=) that returns some keeps it"
@@ -159,7 +151,7 @@ def align(
             f"the clip has only {len(clip.words)} words, {weights.sum():.1f} weighted by rarity; "
             f"at least {options.few:g} are needed; a lower align.options.few keeps it"
         )
-    texts = [clean(line.text) for line in lines]
+    texts = [description.clean(line.text) for line in lines]
     count = min(options.anchors, len(lines))
     vectors = unit(embed([*texts[:count], *texts[-count:]]))
     places = _places(movie, clip, ids, lines, vectors, options)
@@ -226,13 +218,13 @@ def _read(
     """
     reach = _REACH_S + options.tolerance_share * float(clip.end[-1])
     times, begins = movie.spoken.start, clip.start
-    clip_positions, positions = match_words(
+    clip_positions, positions = description.match_words(
         movie, ids, weights, begins + place - reach, begins + place + reach
     )
     if len(clip_positions) < 2:
         return None
     rate, local = _track(begins, clip_positions, times[positions], place, options)
-    clip_positions, positions = match_words(
+    clip_positions, positions = description.match_words(
         movie, ids, weights, begins + local - 2.5, begins + local + 2.5
     )
     if len(clip_positions) < 2:

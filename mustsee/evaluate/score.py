@@ -15,16 +15,10 @@ from types import MappingProxyType
 from typing import Any
 
 from mustsee import stats
+from mustsee.evaluate import open_scores
 from mustsee.evaluate.answers import NOT_IN_FILE, Answer, ModelAnswers, answers, mean_of, order
 from mustsee.evaluate.open_metrics import DEFAULT_METRICS, OpenMetric, reference_hash
-from mustsee.evaluate.open_scores import (
-    SCALES,
-    PointScores,
-    Rubric,
-    is_by_points,
-    rubric,
-    score_points,
-)
+from mustsee.evaluate.open_scores import SCALES, PointScores, Rubric
 from mustsee.evaluate.scorers.official import MLVU_7, MLVU_9, RULES
 from mustsee.evaluate.siblings import GroupScores, Twins, groups_by_kind, score_groups, twins
 from mustsee.evaluate.span_scores import EvidenceScores, SpanScores, score_evidence, score_when
@@ -235,10 +229,12 @@ def _results(
         if chosen
         else None,
         written=_open_ended_score(
-            [q for q in with_reference if not is_by_points(q, mine.model)], mine, open_metrics
+            [q for q in with_reference if not open_scores.is_by_points(q, mine.model)],
+            mine,
+            open_metrics,
         ),
-        rubric=rubric(open_ended, mine),
-        by_points=score_points(open_ended, mine),
+        rubric=open_scores.rubric(open_ended, mine),
+        by_points=open_scores.score_points(open_ended, mine),
         when=score_when(first, mine),
         with_evidence=score_evidence(closed, mine),
         twins=twins({r.question.question_id: r.right or 0.0 for r in good}, questions, mine),

@@ -16,16 +16,8 @@ from typing import Any
 from mustsee import errors, prompts, text
 from mustsee.errors import UserError
 from mustsee.files import fetch
-from mustsee.layouts import hugging_face, task_scoring, video_files
-from mustsee.layouts.reading import (
-    BATCH_ROWS,
-    Questions,
-    Rereadable,
-    answer_of,
-    by_id,
-    first,
-    kept_questions,
-)
+from mustsee.layouts import hugging_face, reading, task_scoring, video_files
+from mustsee.layouts.reading import Questions, Rereadable
 from mustsee.records import COUNTED, Question, Video
 from mustsee.replies import extract, overlap, thinking
 
@@ -60,7 +52,7 @@ def make_folder(path: str | Path, name: str) -> Path:
 def multiple_choice_questions(questions: Questions) -> Rereadable[Question]:
     """Return the kept multiple-choice questions with a known answer, without twins."""
     return Rereadable(
-        lambda: (q for q in first(questions) if q.options and q.answer_index is not None)
+        lambda: (q for q in reading.first(questions) if q.options and q.answer_index is not None)
     )
 
 
@@ -71,8 +63,8 @@ def open_ended_questions(questions: Questions) -> Rereadable[Question]:
     return Rereadable(
         lambda: (
             q
-            for q in kept_questions(questions)
-            if not q.options and answer_of(q) and not q.points and not q.asks_when
+            for q in reading.kept_questions(questions)
+            if not q.options and reading.answer_of(q) and not q.points and not q.asks_when
         )
     )
 
@@ -82,7 +74,7 @@ def pointed_questions(questions: Questions) -> Rereadable[Question]:
     return Rereadable(
         lambda: (
             q
-            for q in kept_questions(questions)
+            for q in reading.kept_questions(questions)
             if not q.options and any(point.state == COUNTED for point in q.points)
         )
     )
@@ -118,8 +110,8 @@ def portable_questions(questions: Questions) -> Rereadable[Question]:
 
 def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, Any]]:
     """Yield the questions as rows of `COLUMNS`."""
-    videos_by_id, remaining = by_id(videos), iter(questions)
-    while batch := list(islice(remaining, BATCH_ROWS)):
+    videos_by_id, remaining = reading.by_id(videos), iter(questions)
+    while batch := list(islice(remaining, reading.BATCH_ROWS)):
         yield from hugging_face.with_videos(batch, videos_by_id).select(COLUMNS).to_pylist()
 
 

@@ -39,16 +39,9 @@ from mustsee.recipes.cinepile.mcq import OptionChoice, choice
 from mustsee.records import Question, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, one_of, record, words
 from mustsee.text import LETTERS
+from mustsee.verify import outcome as outcomes
 from mustsee.verify.conditions.seen import order, rotated_options
-from mustsee.verify.outcome import (
-    AMBIGUOUS,
-    DISPUTED,
-    GUESSED,
-    UNTOLD,
-    FilterOutcome,
-    add_outcome,
-    mark_unverified,
-)
+from mustsee.verify.outcome import FilterOutcome
 from mustsee.verify.vetting import VettingContext
 
 CHOOSE, FITS = "cinepile/choose", "cinepile/fits"  # prompts
@@ -174,7 +167,7 @@ class Degenerate:
         # An unparseable answer may be wrong.
         if not is_degenerate and all(v.correct is not False for v in verdicts):
             unverified = replace(question, verdicts=(*question.verdicts, *verdicts))
-            return mark_unverified(unverified, "degenerate")
+            return outcomes.mark_unverified(unverified, "degenerate")
         drop = question.drop
         if is_degenerate and "test" in question.subsets:
             drop = drop or "degenerate: right in 3 of 3 models without the scene"
@@ -219,13 +212,13 @@ class Fits:
             )  # fmt: skip
         except BadRow as error:
             kept = (*question.verdicts, replace(blank, detail=str(error)))
-            return mark_unverified(replace(question, verdicts=kept), "fits")
+            return outcomes.mark_unverified(replace(question, verdicts=kept), "fits")
         others = [LETTERS[n] for n in fitting.places if n != question.answer_index]
         has_rival = bool(others) and question.answer_index in fitting.places
         is_open = fitting.speaker == "OPEN"
         outcome = FilterOutcome(
             filter="fits", passed=not (has_rival or is_open),
-            fault=UNTOLD if is_open else AMBIGUOUS,
+            fault=outcomes.UNTOLD if is_open else outcomes.AMBIGUOUS,
             reason="the scene does not name the speaker"
             if is_open
             else f"{', '.join(others)} fits as well as the answer",
@@ -238,7 +231,7 @@ class Fits:
             passed=outcome.passed,
             detail=f"fits: {letters}; speaker: {fitting.speaker.lower()}",
         )
-        return add_outcome(replace(question, verdicts=(*question.verdicts, read)), outcome)
+        return outcomes.add_outcome(replace(question, verdicts=(*question.verdicts, read)), outcome)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,17 +330,18 @@ class Refine:
             misled = not verdicts[-1].correct
         question = replace(question, verdicts=(*question.verdicts, *verdicts))
         if not complete:
-            return mark_unverified(question, self.name)
+            return outcomes.mark_unverified(question, self.name)
         passed = strong and not misled
         weak = any(r.filter == self.name for r in question.repairs) or not strong
         guessed = f"guessed without the scene in {right} of {len(verdicts)} rotations"
         outcome = FilterOutcome(
-            filter=self.name, passed=passed, fault=DISPUTED if misled else GUESSED,
+            filter=self.name, passed=passed,
+            fault=outcomes.DISPUTED if misled else outcomes.GUESSED,
             reason="the scene gives another answer" if misled else guessed,
             drops=misled or "test" in question.subsets,
             metrics={"weak": float(weak), **({"fixed": float(passed)} if weak else {})},
         )  # fmt: skip
-        return add_outcome(replace(question, drop=None), outcome)
+        return outcomes.add_outcome(replace(question, drop=None), outcome)
 
     async def _test(self, question: Question, vetting: VettingContext) -> tuple[Verdict, ...]:
         """Return the blind model's verdict on each rotation."""

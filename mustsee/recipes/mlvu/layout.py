@@ -17,19 +17,10 @@ from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.files.folders import JsonItems, write_json
-from mustsee.layouts import video_files
+from mustsee.layouts import reading, video_files
 from mustsee.layouts.columns import NAMES, known_columns
 from mustsee.layouts.options import parse_cell
-from mustsee.layouts.reading import (
-    Notes,
-    QuestionFile,
-    Questions,
-    Row,
-    answer_of,
-    by_id,
-    first,
-    rows_of,
-)
+from mustsee.layouts.reading import Notes, QuestionFile, Questions, Row
 from mustsee.media.files import without_media_suffix
 from mustsee.records import Question, Video, group_pairs
 
@@ -89,7 +80,7 @@ def is_list(stem: str) -> bool:
 def _read_file(path: Path) -> QuestionFile:
     notes = Notes(path)
     questions, videos = list[Question](), list[Video]()
-    for number, row in enumerate(rows_of(path)):
+    for number, row in enumerate(reading.rows_of(path)):
         file = str(row.get("video") or row.get("video_name") or "")
         question = _question(number, row, notes, path.stem, file)
         questions.append(question)
@@ -161,7 +152,7 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
     question type, numbered as released; other types are numbered from 10. Returns a line on where
     to put the video files.
     """
-    path, chosen, video_of = Path(path), first(questions), by_id(videos)
+    path, chosen, video_of = Path(path), reading.first(questions), reading.by_id(videos)
     other_types = sorted({q.question_type for q in chosen} - set(FILES))
     names = {**FILES, **{kind: f"{10 + i}_{_safe(kind)}" for i, kind in enumerate(other_types)}}
     with ExitStack() as files:
@@ -179,7 +170,7 @@ def write_test(questions: Questions, path: str | Path, videos: Iterable[Video] =
     `path`, and those of the two tasks without options into files of their own. Returns a line on
     where to put the video files.
     """
-    path, video_of, chosen = Path(path), by_id(videos), first(questions)
+    path, video_of, chosen = Path(path), reading.by_id(videos), reading.first(questions)
     with ExitStack() as files:
         lists = {"": files.enter_context(JsonItems(path / f"{TEST}.json"))}
         for question in chosen:
@@ -206,17 +197,17 @@ def write_divided(
     """
     by_type = group_pairs(
         (q.question_type, (hashlib.sha256(q.video_id.encode()).hexdigest(), q.question_id))
-        for q in first(questions)
+        for q in reading.first(questions)
     )
     test = {
         question_id
         for kind, placed in by_type.items()
         for _, question_id in sorted(placed)[: round(len(placed) * test_shares.get(kind, 0))]
     }
-    path, chosen, known = Path(path), first(questions), list(videos)
+    path, chosen, known = Path(path), reading.first(questions), list(videos)
     write([q for q in chosen if q.question_id not in test], path / "dev", known)
     write_test([q for q in chosen if q.question_id in test], path / "test", known)
-    names = video_files.names_of(by_id(known).values(), chosen)
+    names = video_files.names_of(reading.by_id(known).values(), chosen)
     return video_files.where_to_put(names, "dev/video and test/video")
 
 
@@ -254,7 +245,7 @@ def _row(question: Question, video_of: Mapping[str, Video]) -> dict[str, Any]:
     }
     if question.options:
         row["candidates"] = list(question.options)
-    row["answer"] = answer_of(question)
+    row["answer"] = reading.answer_of(question)
     row["question_type"] = question.question_type
     if question.scoring_points:
         row["scoring_points"] = list(question.scoring_points)

@@ -8,9 +8,14 @@ from the store, so only the lost ones are paid.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import replace
+from typing import TypeVar
 
+from mustsee.errors import BadRow
 from mustsee.records import RequestCount
+
+T = TypeVar("T")
 
 
 class RequestTally:
@@ -31,6 +36,15 @@ class RequestTally:
         self._counts[what] = replace(
             count, sent=max(count.sent, unread), unread=unread, error=str(error)
         )
+
+    async def try_call(self, what: str, call: Awaitable[T]) -> T | None:
+        """Await a call for `what`, which is counted; None where no reply could be read."""
+        self.add_sent(what)
+        try:
+            return await call
+        except BadRow as error:
+            self.add_unread(what, error)
+            return None
 
     def unread(self, what: str) -> int:
         """Return the number of requests for `what` without a readable reply."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from mustsee.calls.llm import Asker
 from mustsee.calls.request_tally import RequestTally
-from mustsee.errors import BadRow, Unparsed
+from mustsee.errors import Unparsed
 from mustsee.files import schemas
 from mustsee.questions import balance
 from mustsee.records import Question, Segment, Span, Video
@@ -64,15 +64,12 @@ async def search_background(
     for start in range(0, len(times), look.together):
         times_shown = times[start : start + look.together]
         images = await video_frames.jpegs(times_shown, Condition(longest=look.longest))
-        requests.add_sent("looks at the background")
-        try:
-            replies = await asker.ask(
-                PROMPT, sightings(len(names)), images=images, seed=seed,
-                shown=names, frames=list(times_shown),
-            )  # fmt: skip
-        except BadRow as error:
-            requests.add_unread("looks at the background", error)
-            replies = ("UNCLEAR",) * len(names)
+        call = asker.ask(
+            PROMPT, sightings(len(names)), images=images, seed=seed,
+            shown=names, frames=list(times_shown),
+        )  # fmt: skip
+        replies = await requests.try_call("looks at the background", call)
+        replies = replies or ("UNCLEAR",) * len(names)
         for name, verdict in zip(names, replies, strict=True):
             verdicts[name] = min(verdicts[name], verdict, key=("YES", "UNCLEAR", "NO").index)
     name_seen = next((w for w in names if verdicts[w] == "YES"), None)

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from mustsee.calls.llm import Asker
 from mustsee.calls.request_tally import RequestTally
-from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.errors import Unparsed, UserError
 from mustsee.media.contact_sheet import spread_evenly
 from mustsee.media.frames import crop_jpeg
 from mustsee.nn.vectors import kmeans
@@ -59,12 +59,8 @@ async def perceive_people(
         return PerceivedPeople(age="none", gender="none")
     chosen = spread_evenly(keyframes, frames)
     images = await to_thread(lambda: [crop_jpeg(keyframe.jpeg) for keyframe in chosen])
-    requests.add_sent("impressions of people")
-    try:
-        return await asker.ask(PROMPT, impression(), images=images, seed=seed, count=len(images))
-    except BadRow as error:
-        requests.add_unread("impressions of people", error)
-        return UNCLEAR
+    call = asker.ask(PROMPT, impression(), images=images, seed=seed, count=len(images))
+    return await requests.try_call("impressions of people", call) or UNCLEAR
 
 
 def impression() -> Form[PerceivedPeople]:

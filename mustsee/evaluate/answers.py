@@ -31,15 +31,8 @@ NOT_IN_FILE = "no reply in the file"  # why a question has no reply where a file
 FILTER = "answer"
 NONE_OPTION = "None of the others"  # stands in place of the right option, if that is asked for
 GRADE = "grade"
-SAME_KEYS = (
-    "rotation",
-    "letter",
-    "rule",
-    "choice",
-    "cut",
-    "none_option",
-    "sent",
-)  # names as in `Answer`
+# Values of a verdict's detail that have the same names in `Answer`.
+SAME_KEYS = ("rotation", "letter", "rule", "choice", "cut", "none_option", "sent")
 
 
 def verdict_on_reply(

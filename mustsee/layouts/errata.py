@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from mustsee.errors import UserError
 from mustsee.files.folders import write_json_lines
@@ -196,11 +196,7 @@ class Errata:
         changed = {*by_state["corrected"], *by_state["bad"]}
         return ErrataOutcome(
             path=self.path,
-            corrected=tuple(by_state["corrected"]),
-            bad=tuple(by_state["bad"]),
-            confirmed=tuple(by_state["confirmed"]),
-            already=tuple(by_state["already"]),
-            undecided=tuple(by_state["undecided"]),
+            **{s: tuple(by_state[s]) for s in get_args(State) if s != "mismatched"},
             unknown=tuple(unknown),
             contradictory=self.contradictory,
             mismatched=tuple(mismatched),

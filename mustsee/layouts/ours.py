@@ -34,12 +34,7 @@ from mustsee.records import Question, Video
 
 VIDEOS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")
-VIDEO_COLUMNS = (
-    "video",
-    "start",
-    "end",
-    "source",
-)  # columns of its video in a question's row
+VIDEO_COLUMNS = ("video", "start", "end", "source")  # columns of its video in a question's row
 CHECKED_COLUMNS = ("options", "answer_index", "answer", "drop", *VIDEO_COLUMNS)
 REQUIRED_COLUMNS = {
     f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING

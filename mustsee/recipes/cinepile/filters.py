@@ -29,13 +29,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.recipes.cinepile.ask import SceneLine, format_lines, scene_lines
-from mustsee.recipes.cinepile.mcq import OptionChoice, choice
+from mustsee.recipes.cinepile.mcq import choice
 from mustsee.records import Question, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, one_of, record, words
 from mustsee.text import LETTERS
@@ -54,50 +55,31 @@ SCENE = (
 )
 
 
-async def choose(
-    asker: Asker,
-    question: Question,
-    *,
-    rotation: int = 0,
-    context: str | None = None,
-    about: str = "",
-    seed: int = 0,
-) -> OptionChoice | None:
-    """Return the model's choice among the options, which it sees rotated by `rotation`; None if its
-    replies cannot be parsed: such a call is neither right nor wrong. Raises Transient, so that a
-    later run repeats the call.
+async def ask_choice(
+    name: str, asker: Asker, question: Question, *, detail: str, seed: int, rotation: int = 0,
+    context: str | None = None, about: str = "", tries: int = 1,
+) -> Verdict:  # fmt: skip
+    """Return the verdict of the filter `name` by the model's choice among the options, which it
+    sees rotated by `rotation`. If none of its replies can be parsed, it is neither right nor wrong.
+    Raises Transient, so that a later run repeats the call.
     """
     shown, options = order(len(question.options), rotation), rotated_options(question, rotation)
-    try:
-        chosen = await asker.ask(
-            CHOOSE,
-            choice(options),
-            seed=seed,
-            question=question.question,
-            options=options,
-            context=context,
-            about=about,
-        )
-    except BadRow:
-        return None
-    return replace(chosen, place=shown[chosen.place])
-
-
-def verdict(
-    name: str, asker: Asker, question: Question, choice: OptionChoice | None, *, seed: int = 0,
-    detail: str = "",
-) -> Verdict:  # fmt: skip
-    """Return the verdict of a choice on a question."""
-    chosen = "no answer" if choice is None else f"chose {LETTERS[choice.place]}"
-    return Verdict(
-        filter=name,
-        model=asker.llm.identity,
-        seed=seed,
-        prompt=asker.prompts.digest(CHOOSE),
-        reply=choice.reply if choice else "",
-        correct=None if choice is None else choice.place == question.answer_index,
-        detail=f"{detail}; {chosen}" if detail else chosen,
-    )
+    verdict = Verdict(
+        filter=name, model=asker.llm.identity, seed=seed, prompt=asker.prompts.digest(CHOOSE),
+        detail=f"{detail}; no answer",
+    )  # fmt: skip
+    for attempt in range(tries):
+        with suppress(BadRow):
+            chosen = await asker.ask(
+                CHOOSE, choice(options), seed=seed + 1000 * attempt, question=question.question,
+                options=options, context=context, about=about,
+            )  # fmt: skip
+            place = shown[chosen.place]
+            said, is_right = f"chose {LETTERS[place]}", place == question.answer_index
+            return replace(
+                verdict, reply=chosen.reply, correct=is_right, detail=f"{detail}; {said}"
+            )
+    return verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,8 +141,9 @@ class Degenerate:
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         async def guess(turn: int, role: str) -> Verdict:
             asker, seed = vetting.askers[role], vetting.seed + turn
-            chosen = await choose(asker, question, rotation=turn, seed=seed)
-            return verdict("degenerate", asker, question, chosen, seed=seed, detail=role)
+            return await ask_choice(
+                self.name, asker, question, detail=role, rotation=turn, seed=seed
+            )
 
         verdicts = await asyncio.gather(*(guess(turn, role) for turn, role in enumerate(GUESSERS)))
         is_degenerate = all(v.correct for v in verdicts)
@@ -250,9 +233,10 @@ class Vision:
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         lines = _lines_of(video, self.threshold)
         dialogue = "\n".join(f"{x.start:.1f} {x.end:.1f} {x.text}" for x in lines if not x.visual)
-        read = await _read_verdict(
-            "vision", question, dialogue or "(nothing is said)", DIALOGUE, "dialogue alone", vetting
-        )
+        read = await ask_choice(
+            self.name, vetting.askers["reader"], question, detail="dialogue alone",
+            context=dialogue or "(nothing is said)", about=DIALOGUE, seed=vetting.seed,
+        )  # fmt: skip
         return _add_measure(question, read, "vision_reliance")
 
 
@@ -271,19 +255,13 @@ class Hardness:
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         scene = format_lines(_lines_of(video, self.threshold))
-        read = await _read_verdict("hardness", question, scene, SCENE, "whole scene", vetting)
+        read = await ask_choice(
+            self.name, vetting.askers["reader"], question, detail="whole scene",
+            context=scene, about=SCENE, seed=vetting.seed,
+        )  # fmt: skip
         if read.correct is False:
             question = replace(question, subsets=(*question.subsets, "hard"))
         return _add_measure(question, read, "hardness")
-
-
-async def _read_verdict(
-    name: str, question: Question, context: str, about: str, detail: str, vetting: VettingContext
-) -> Verdict:
-    """Return the verdict of the role `reader` on the question with a context."""
-    asker, seed = vetting.askers["reader"], vetting.seed
-    chosen = await choose(asker, question, context=context, about=about, seed=seed)
-    return verdict(name, asker, question, chosen, seed=seed, detail=detail)
 
 
 def _add_measure(question: Question, read: Verdict, metric: str) -> Question:
@@ -344,29 +322,20 @@ class Refine:
         return outcomes.add_outcome(replace(question, drop=None), outcome)
 
     async def _test(self, question: Question, vetting: VettingContext) -> tuple[Verdict, ...]:
-        """Return the blind model's verdict on each rotation."""
-        asker = vetting.askers["guesser"]
-
-        async def test_rotation(by: int) -> Verdict:
-            seed = vetting.seed + by
-            chosen = await self._choose(asker, question, rotation=by, seed=seed)
-            return verdict("refine", asker, question, chosen, seed=seed, detail=f"rotation {by}")
-
-        return tuple(await asyncio.gather(*map(test_rotation, range(len(question.options)))))
+        """Return the guesser's verdicts, one for each rotation of the options."""
+        calls = (
+            ask_choice(
+                self.name, vetting.askers["guesser"], question, detail=f"rotation {by}",
+                rotation=by, seed=vetting.seed + by, tries=self.again + 1,
+            )
+            for by in range(len(question.options))
+        )  # fmt: skip
+        return tuple(await asyncio.gather(*calls))
 
     async def _read(self, question: Question, video: Video, vetting: VettingContext) -> Verdict:
-        """Return the verdict of a model that reads the scene."""
-        asker, seed = vetting.askers["reader"], vetting.seed
-        scene = format_lines(_lines_of(video, self.threshold))
-        chosen = await self._choose(asker, question, context=scene, about=SCENE, seed=seed)
-        return verdict("refine", asker, question, chosen, seed=seed, detail="whole scene")
-
-    async def _choose(
-        self, asker: Asker, question: Question, *, seed: int, **shown: Any
-    ) -> OptionChoice | None:
-        """Return a choice, after at most `again` retries."""
-        for attempt in range(self.again + 1):
-            chosen = await choose(asker, question, seed=seed + 1000 * attempt, **shown)
-            if chosen is not None:
-                return chosen
-        return None
+        """Return the verdict of the reader, who has the whole scene."""
+        return await ask_choice(
+            self.name, vetting.askers["reader"], question, detail="whole scene",
+            context=format_lines(_lines_of(video, self.threshold)), about=SCENE,
+            seed=vetting.seed, tries=self.again + 1,
+        )  # fmt: skip

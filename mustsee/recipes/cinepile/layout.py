@@ -168,12 +168,8 @@ def write(
     `line_breaks`: category names as released, with a line break. The flags are "True" or "False".
     `card`: text of the folder's README; null writes none.
     """
-    path, chosen, source_videos, clips = (
-        Path(path),
-        reading.first(questions),
-        list[Video](),
-        dict[str, Row](),
-    )
+    path, chosen = Path(path), reading.first(questions)
+    source_videos, clips = list[Video](), dict[str, Row]()
     for video in videos:
         source_videos.append(reading.facts(video))
         clips[video.video_id] = _clip_columns(video)

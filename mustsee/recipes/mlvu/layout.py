@@ -36,10 +36,8 @@ FILES = {  # question_type -> file of the dev release
     "summary": "9_summary",
 }
 TEST = "test_mcq_gt"  # file of the test release
-OPEN_TEST = {
-    "subPlot": "test_ssc_gt",
-    "summary": "test_vs_gt",
-}  # those of its tasks without options
+# Those of its tasks without options.
+OPEN_TEST = {"subPlot": "test_ssc_gt", "summary": "test_vs_gt"}
 _EMBEDDED = re.compile(r"^\(?([A-Z])[).]\s*(.+)$", re.MULTILINE)
 
 

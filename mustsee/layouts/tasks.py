@@ -118,8 +118,7 @@ def write_lmms_eval(
         text = _YAML.format(name=task, data=data, split=split, tokens=tokens, **form)
         (path / f"{task}.yaml").write_text(text, encoding="utf-8")
     (path / "utils.py").write_text(portable.source_of(lmms_task.__file__), encoding="utf-8")
-    portable.write_reading(path / "reading")
-    return portable.where_to_put(questions, videos)
+    return portable.complete_task(path, questions, videos)
 
 
 def write_inspect(
@@ -144,15 +143,9 @@ def write_inspect(
     metrics = "".join(f", {metric}()" for metric in portable.group_metrics(questions))
     for task, task_questions in tasks.items():
         write_json_lines(path / f"{task}.jsonl", portable.rows(task_questions, unique_videos))
-        portable.write_template(
-            "inspect_task.py.j2",
-            path / f"{task}.py",
-            name=task,
-            tokens=str(tokens),
-            group_metrics=metrics,
-        )
-    portable.write_reading(path / "reading")
-    return portable.where_to_put(questions, unique_videos)
+        values = {"name": task, "tokens": str(tokens), "group_metrics": metrics}
+        portable.write_template("inspect_task.py.j2", path / f"{task}.py", **values)
+    return portable.complete_task(path, questions, unique_videos)
 
 
 def write_vlmevalkit(
@@ -187,8 +180,7 @@ def write_vlmevalkit(
     }
     chosen = {"model": {model: {}} if model else {}, "data": entries}
     write_json(path / f"{name}.json", chosen, indent=4)
-    portable.write_reading(path / "reading")
-    return portable.where_to_put(questions, videos)
+    return portable.complete_task(path, questions, videos)
 
 
 def _cell(value: Any) -> Any:

@@ -207,10 +207,7 @@ def _near_key(question: Question) -> tuple[str, ...]:
     return stems, " ".join(_deciding_words(question)), plain(answer_of(question))
 
 
-KEYS: Mapping[How, Callable[[Question], tuple[str, ...]]] = {
-    "exact": _exact_key,
-    "near": _near_key,
-}
+KEYS: Mapping[How, Callable[[Question], tuple[str, ...]]] = {"exact": _exact_key, "near": _near_key}
 
 
 def _deciding_words(question: Question) -> list[str]:

@@ -41,9 +41,7 @@ def labels(question: Question) -> dict[str, Any]:
     }
 
 
-def group_by_benchmark(
-    evaluations: Sequence[ComparedEvaluation],
-) -> list[list[ComparedEvaluation]]:
+def group_by_benchmark(evaluations: Sequence[ComparedEvaluation]) -> list[list[ComparedEvaluation]]:
     """Return the evaluations of each benchmark: those of the same `questions=`, and of other copies
     of exactly the same questions.
     """

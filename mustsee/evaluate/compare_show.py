@@ -197,11 +197,7 @@ def _cell(estimate: Estimate | None, table: ComparisonTable) -> str:
 
 
 def write(
-    folder: Path,
-    tables: Sequence[ComparisonTable],
-    unread: Mapping[str, str],
-    *,
-    title: str = "",
+    folder: Path, tables: Sequence[ComparisonTable], unread: Mapping[str, str], *, title: str = ""
 ) -> None:
     """Write the CSV files, the LaTeX tables and `compare.json` into `folder`. `title`: of the
     comparison; a CSV file has none, because its first line names the columns.

@@ -70,12 +70,7 @@ def write_timelens(questions: Questions, path: str | Path, videos: Iterable[Vide
         events.setdefault(question.video_id, []).append(event)
     lengths = {name: videos_by_id[name].duration for name in events if name in videos_by_id}
     records = (
-        {
-            "source": SOURCE,
-            "video_path": names[name],
-            "duration": lengths.get(name),
-            "events": own,
-        }
+        {"source": SOURCE, "video_path": names[name], "duration": lengths.get(name), "events": own}
         for name, own in events.items()
     )
     write_json_lines(folder / TIMELENS_FILE, records)

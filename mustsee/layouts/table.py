@@ -27,14 +27,7 @@ from mustsee.files.tables import DELIMITERS
 from mustsee.layouts import columns as known
 from mustsee.layouts.columns import Answers, TableColumns
 from mustsee.layouts.options import LabelledOptions, options_of, without_letters
-from mustsee.layouts.reading import (
-    BEYOND,
-    Notes,
-    QuestionFile,
-    Row,
-    delimiter_of,
-    rows_of,
-)
+from mustsee.layouts.reading import BEYOND, Notes, QuestionFile, Row, delimiter_of, rows_of
 from mustsee.media.video_names import name_apart
 from mustsee.records import Question, Span, Video
 from mustsee.text import LETTERS

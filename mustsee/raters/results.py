@@ -38,8 +38,7 @@ class Agreement:
 
 
 def agreement(
-    answers: Sequence[Sequence[str]],
-    clusters: Sequence[Hashable] | None = None,
+    answers: Sequence[Sequence[str]], clusters: Sequence[Hashable] | None = None
 ) -> Agreement:
     """Return the agreement on nominal `answers` [item][rater].
 

@@ -8,14 +8,24 @@ the start of the video. The Arrow schema of every output is derived from these a
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 RULES = "offline"  # first word of the identity of rules that replace a model
 UNTESTED = "Not tested against a language model."
 
 Float32 = Annotated[float, "float32"]
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def group_pairs(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return key -> its values, both in the order in which they come."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from rich.text import Text
 
 from actors.part import Part
 from actors.stages.vet import Vet
-from mustsee.audit.learned import LearnedGuess, record_learned
+from mustsee.audit.guessers import LearnedGuess, record_learned
 from mustsee.audit.repeats import RepeatedPair, drop_repeats, open_encoder, repeats_among_kept
 from mustsee.errors import UserError
 from mustsee.files import schemas

@@ -25,7 +25,7 @@ from actors.answer.battery import Battery, ConditionAnswerer, every_model, puts
 from actors.answer.llm import AnswerLlm
 from actors.part import Part
 from actors.stages.grade import GradeReplies
-from mustsee.audit import page, repeats, show, versions
+from mustsee.audit import repeats, show, versions
 from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, unusable_reason
 from mustsee.audit.doubts import PredictedVotes, proposals, read_predicted_votes
 from mustsee.audit.guessers import askable_questions
@@ -141,7 +141,7 @@ class AuditJob:
                 result = self.audit_table(tables, inputs, battery, others, embed)
                 return self.report(folder, result, tables, inputs, earlier)
 
-            return run.publish(files=files, page=page.write, measures=True)
+            return run.publish(files=files, page=show.write_page, measures=True)
 
     def inputs(self) -> AuditInputs:
         """Read the questions, errata and predictions. Raises UserError."""

@@ -24,8 +24,7 @@ from mustsee.files import schemas
 from mustsee.layouts.card import Card
 from mustsee.layouts.reading import Questions
 from mustsee.recipes.cinepile import layout
-from mustsee.recipes.cinepile.categories import draw_rates, rates_by_category
-from mustsee.recipes.cinepile.split import SIDES, plain, sides
+from mustsee.recipes.cinepile.dataset import SIDES, draw_rates, plain, rates_by_category, sides
 from mustsee.records import Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables

@@ -34,7 +34,7 @@ from mustsee.evaluate.answers import answers
 from mustsee.evaluate.compare import BLIND, FRAMES, GUESS, WORDS
 from mustsee.evaluate.drawing import save_chart
 from mustsee.evaluate.open_metrics import OpenMetric, resolve_metrics
-from mustsee.evaluate.rubric import SCALES
+from mustsee.evaluate.open_scores import SCALES
 from mustsee.evaluate.thresholds import accuracy_by_threshold, draw_thresholds
 from mustsee.files import schemas
 from mustsee.files.folders import write_json

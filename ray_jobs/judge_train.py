@@ -12,11 +12,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -33,16 +33,15 @@ from mustsee.nn import weights
 from ray_jobs.cli.launch import launch
 
 
-class Trainer(Protocol):
-    def __call__(
-        self,
-        train: list[LabelledPair],
-        dev: list[LabelledPair],
-        sources: JudgeDataSources,
-        out: str,
-    ) -> str:
-        """Train, write to `out`, and return a line on the result."""
-        ...
+@dataclass(frozen=True, kw_only=True)
+class TrainingPairs:
+    train: list[LabelledPair]
+    dev: list[LabelledPair]
+    sources: JudgeDataSources
+
+
+# Trains, writes to a folder, and returns a line on the result.
+Trainer = Callable[[TrainingPairs, str], str]
 
 
 LICENCES = {
@@ -60,13 +59,8 @@ class MiniTrainer:
     encoder: str | None = None
     """Folder with MiniLM; null: the installed package."""
 
-    def __call__(
-        self,
-        train: list[LabelledPair],
-        dev: list[LabelledPair],
-        sources: JudgeDataSources,
-        out: str,
-    ) -> str:
+    def __call__(self, pairs: TrainingPairs, out: str) -> str:
+        train, dev = pairs.train, pairs.dev
         base = cross.Base(self.encoder or str(weights.find(weights.MINILM)))
         short_answers, long_answers = contrast.contrast_pairs(train, self.fit.seed)
         rows = cross_fit.examples(base, [*train, *short_answers, *long_answers], self.fit)
@@ -91,7 +85,7 @@ class MiniTrainer:
             "encoder": base.digest,
             "fit": asdict(self.fit),
             "sources": {name: {"sha256": h, "licence": licence(name)}
-                        for name, h in sources.hashes().items()},
+                        for name, h in pairs.sources.hashes().items()},
             "train": {"pairs": len(train), "sha256": equivalence_data.digest(train),
                       "contrasted": [len(short_answers), len(long_answers)], "rows": len(rows)},
             "dev": {"pairs": len(dev), "sha256": equivalence_data.digest(dev),
@@ -148,13 +142,7 @@ class GemTrainer:
     gpu_gb: float | None = None
     """Memory of each GPU in GB; a training that needs more is refused. null: it is only said."""
 
-    def __call__(
-        self,
-        train: list[LabelledPair],
-        dev: list[LabelledPair],
-        sources: JudgeDataSources,
-        out: str,
-    ) -> str:
+    def __call__(self, pairs: TrainingPairs, out: str) -> str:
         need("train=gem", "mustsee[torch]", "torch", "peft")
         self._say_memory()
         from ray.train import RunConfig, ScalingConfig
@@ -163,7 +151,8 @@ class GemTrainer:
         from ray_jobs.runtime.cluster import connect_ray
 
         folder = str(Path(out).absolute())
-        settings = {"fit": self.fit, "train": train, "dev": dev, "out": folder, "gpu": self.gpu}
+        settings = {"fit": self.fit, "out": folder, "gpu": self.gpu}
+        settings |= {"train": pairs.train, "dev": pairs.dev}
         name = hashlib.sha256(folder.encode()).hexdigest()[:12]
         with connect_ray():
             result = TorchTrainer(
@@ -234,7 +223,8 @@ class JudgeTrain:
         )
         train, dev = sources.split()
         print(f"{len(train)} pairs to train on, {len(dev)} held out")
-        print(self.train(train[: self.pairs], dev, sources, self.out))
+        pairs = TrainingPairs(train=train[: self.pairs], dev=dev, sources=sources)
+        print(self.train(pairs, self.out))
         return 0
 
 

@@ -18,7 +18,7 @@ from actors.part import Part
 from actors.stages.ask import Ask
 from actors.stages.facts import AskFacts
 from actors.stages.look import Look
-from mustsee.audit.learned import LearnedGuess, record_learned
+from mustsee.audit.guessers import LearnedGuess, record_learned
 from mustsee.errors import UserError
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.records import is_rules

@@ -18,7 +18,7 @@ from actors.part import Part, Skippable
 from mustsee.files import schemas
 from mustsee.layouts.reading import Questions, Rereadable
 from mustsee.recipes.mlvu import layout
-from mustsee.recipes.mlvu.balanced import GuesserBalance, record_notes
+from mustsee.recipes.mlvu.checks import GuesserBalance, record_notes
 from mustsee.records import Video
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.run import JobSettings

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,9 +24,8 @@ from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.errata import name_ids
 from mustsee.raters.ballots import RatedItem, hash_token
-from mustsee.raters.form import RatingForm
 from mustsee.raters.needed import check_within
-from mustsee.raters.rating_run import RatingRun, check_share, count_questions
+from mustsee.raters.rating_run import RatingRun, RatingSettings, check_share, count_questions
 from mustsee.raters.transfer import export_tasks, import_votes, write_votes
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.web import port, serve_until_signal
@@ -36,43 +35,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RateJob:
+class RateJob(RatingSettings):
     """`conf/rate.yaml` explains the fields."""
 
-    questions: str
     table: Mapping[str, Any] | None
-    videos: str | None
     do: Literal["serve", "write", "export", "import"]
-    form: RatingForm
-    folder: str | None
-    votes: str | None
-    raters: int
-    names: tuple[str, ...] | None
-    seniors: tuple[str, ...] | None
-    renew: tuple[str, ...]
-    days: float
-    sample: int | None
-    seed: int
-    wanted: float
     within: float
-    training: str | None
     trained: float
-    spans: bool
-    errata: str | None
-    lease_minutes: float
     file: str | None
     host: str
     port: int
     hosts: tuple[str, ...]
 
     def __call__(self) -> int:
-        rating = RatingRun(
-            questions=self._run_folder(), videos_source=self.videos, form=self.form,
-            folder_setting=self.folder, votes=self.votes, raters=self.raters, names=self.names,
-            seniors=self.seniors, renew=self.renew, days=self.days, sample=self.sample,
-            seed=self.seed, wanted=self.wanted, training_source=self.training, spans=self.spans,
-            lease_minutes=self.lease_minutes, errata_source=self.errata,
-        )  # fmt: skip
+        rating = RatingRun(replace(self, questions=self._run_folder()))
         rating.check()
         check_share("trained", self.trained)
         check_within(self.within)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pyarrow import fs
 
-from mustsee.audit import page
+from mustsee.audit.show import write_page as write_audit_page
 from mustsee.errors import UserError
 from mustsee.files.parquet import check_digests
 from mustsee.files.store import Store, is_local, resolve
@@ -29,7 +29,7 @@ from ray_jobs.runtime.run import Page
 from ray_jobs.runtime.web import port, serve_until_signal
 
 NEEDED = ("run.json", "videos.parquet", "questions.parquet")
-PAGES: Mapping[str, Page] = {"audit": page.write}
+PAGES: Mapping[str, Page] = {"audit": write_audit_page}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class Report:
                     f"serve=true: the page of {record['recipe']!r} (out={self.out!r}) plays no "
                     "videos; open its file instead"
                 )
-            if write_page is page.write:
+            if write_page is write_audit_page:
                 fs.copy_files(f"{path}/audit.json", str(folder / "audit.json"), filesystem)
             write_page(folder, record, store)
             filesystem.create_dir(f"{path}/report", recursive=True)

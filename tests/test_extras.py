@@ -210,7 +210,7 @@ CHOICES = {
     ),
     "peft": (
         "from actors.judge.gem_fit import GemFit; from ray_jobs.judge_train import"
-        " GemTrainer; GemTrainer(fit=GemFit(base='x'))([], [], None, 'x')"
+        " GemTrainer; GemTrainer(fit=GemFit(base='x'))(None, 'x')"
     ),
     "rapidocr": "from mustsee.media.ocr import RapidReader; RapidReader()",
     "faster_whisper": (

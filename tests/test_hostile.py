@@ -18,7 +18,7 @@ from mustsee.prompts import Prompts, fence, fenced_texts, neutral, without_fence
 from mustsee.questions.rows import levels_form
 from mustsee.recipes.cinepile.filters import fits_form
 from mustsee.recipes.cinepile.mcq import choice
-from mustsee.recipes.mlvu.absent import sightings
+from mustsee.recipes.mlvu.checks import sightings
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form
 from mustsee.replies.thinking import split_reasoning

@@ -32,8 +32,8 @@ from mustsee.evaluate.answers import (
     verdict_on_reply,
     with_answers,
 )
+from mustsee.evaluate.open_scores import SCALES
 from mustsee.evaluate.rag import Rag
-from mustsee.evaluate.rubric import SCALES
 from mustsee.files.store import keyed_by
 from mustsee.nn import weights
 from mustsee.papers import Paper, papers

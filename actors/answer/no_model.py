@@ -16,8 +16,12 @@ from typing import ClassVar, Literal
 from actors.answer.llm import replace_questions
 from actors.part import Opened, RunContext
 from mustsee.errors import UserError
-from mustsee.evaluate.answers import NOT_IN_FILE, verdict_on_failure, verdict_on_reply
-from mustsee.evaluate.predictions import read_predictions
+from mustsee.evaluate.answers import (
+    NOT_IN_FILE,
+    read_predictions,
+    verdict_on_failure,
+    verdict_on_reply,
+)
 from mustsee.files.store import keyed_by
 from mustsee.records import Question, Video
 from mustsee.text import LETTERS, printable

@@ -38,7 +38,7 @@ def rules() -> dict[str, Rule]:
     for module in pkgutil.iter_modules(mustsee.offline.__path__, "mustsee.offline."):
         rules |= getattr(importlib.import_module(module.name), "RULES", {})
     for paper in papers().values():
-        rules |= {paper.choice_prompt: choice_letter, **paper.load_rules()}
+        rules = {paper.choice_prompt: choice_letter} | rules | paper.load_rules()
     return rules
 
 

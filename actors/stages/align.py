@@ -45,8 +45,8 @@ from mustsee.media import transcript
 from mustsee.media.subtitle_cues import FORMATS
 from mustsee.media.subtitles import read
 from mustsee.nn.weights import MINILM
-from mustsee.recipes.cinepile.scene import format_lines, scene_lines, scene_of
-from mustsee.recipes.cinepile.split import plain
+from mustsee.recipes.cinepile.ask import format_lines, scene_lines, scene_of
+from mustsee.recipes.cinepile.dataset import plain
 from mustsee.records import Line, Segment, Video
 
 TABLES = ("csv", "tsv", "jsonl", "parquet")

@@ -19,7 +19,7 @@ from actors.part import ConfiguredJudge, LlmConfig, Opened, RunContext, prompts_
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import GRADE, Answer, answers
-from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
+from mustsee.evaluate.open_scores import PROMPTS, SCALES, grade
 from mustsee.files.store import hardware, keyed_by
 from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.judge.points import PROMPT as POINTS

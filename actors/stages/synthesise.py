@@ -19,7 +19,7 @@ from mustsee.files.folders import file_name
 from mustsee.files.store import in_folder, keyed_by, resolve
 from mustsee.media.video import open_video
 from mustsee.nn.weights import MINILM
-from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, search_background
+from mustsee.recipes.mlvu.checks import PROMPT, AbsenceLook, search_background
 from mustsee.records import Frame, Video
 from mustsee.synth.absence import (
     Absence,

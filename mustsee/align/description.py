@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.nn.vectors import unit
-from mustsee.records import Line
+from mustsee.records import Line, group_pairs
 from mustsee.text import WORD
 
 Embed = Callable[[list[str]], NDArray[np.float32]]
@@ -196,9 +196,8 @@ def match_words(
     size = int(last.max(initial=0)) - base
     if size <= 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    positions_of_word: dict[int, list[int]] = {}
-    for place, word in enumerate(movie.ids[base : base + size].tolist(), start=base):
-        positions_of_word.setdefault(word, []).append(place)
+    words = movie.ids[base : base + size].tolist()
+    positions_of_word = group_pairs((word, base + n) for n, word in enumerate(words))
     tree: list[tuple[float, int]] = [(0.0, -1)] * (size + 1)
     steps: list[tuple[int, int, int]] = []  # clip position, description position, previous step
     rows = zip(ids.tolist(), weights.tolist(), first.tolist(), last.tolist(), strict=True)

@@ -24,25 +24,16 @@ from statistics import median_low
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.align.description import (
-    Description,
-    Embed,
-    Floats,
-    Ints,
-    SpokenWords,
-    clean,
-    match_words,
-    spoken_words,
-)
+from mustsee.align import description
+from mustsee.align.description import Description, Embed, Floats, Ints, SpokenWords
 from mustsee.nn.vectors import unit
 from mustsee.records import Line, Span
 from mustsee.text import WORD
 
 _REACH_S = 10.0  # seconds by which a word may differ from its expected time in the first alignment
 _MIN_STRAIGHT_SHARE = 0.6  # share of the matches on a straight line if the video never pauses
-_NEIGHBOUR_MATCHES = (
-    4  # matches on each side that set the offset; 1 missed 1.1 % of the spans, 4 missed 0.2 %
-)
+# Matches on each side that set the offset; 1 missed 1.1 % of the spans, 4 missed 0.2 %.
+_NEIGHBOUR_MATCHES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +113,21 @@ class PlaceReading:
     end: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Search:
+    """A clip that is looked for in a description. `ids`, `weights`: of its words. `vectors`: of its
+    first and last lines.
+    """
+
+    movie: Description
+    clip: SpokenWords
+    lines: Sequence[Line]
+    ids: Ints
+    weights: Floats
+    vectors: NDArray[np.float32]
+    options: MatchOptions
+
+
 def align(
     clip_lines: Sequence[Line],
     description_lines: Sequence[Line] | Description,
@@ -142,10 +148,10 @@ def align(
         else Description(description_lines, embed)
     )
     lines = sorted(
-        (line for line in clip_lines if WORD.search(clean(line.text))),
+        (line for line in clip_lines if WORD.search(description.clean(line.text))),
         key=lambda line: (line.start, line.end),
     )
-    clip = spoken_words(lines)
+    clip = description.spoken_words(lines)
     if not clip.words:
         return _refuse(
             "the clip has no spoken words; a transcriber (hear=) that returns some keeps it"
@@ -159,40 +165,38 @@ def align(
             f"the clip has only {len(clip.words)} words, {weights.sum():.1f} weighted by rarity; "
             f"at least {options.few:g} are needed; a lower align.options.few keeps it"
         )
-    texts = [clean(line.text) for line in lines]
+    texts = [description.clean(line.text) for line in lines]
     count = min(options.anchors, len(lines))
     vectors = unit(embed([*texts[:count], *texts[-count:]]))
-    places = _places(movie, clip, ids, lines, vectors, options)
-    readings = [_read(movie, clip, ids, weights, place, options) for place in places]
-    readings = _distinct([r for r in readings if r is not None])
+    search = _Search(
+        movie=movie, clip=clip, lines=lines, ids=ids, weights=weights, vectors=vectors,
+        options=options,
+    )  # fmt: skip
+    found = (_read(search, place) for place in _places(search))
+    readings = _distinct([r for r in found if r is not None])
     if not readings:
         return _refuse(
             "no words in common with the description; the right one in descriptions= keeps it"
         )
-    weight = float(weights.sum())
-    return _judge(movie, clip, lines, vectors, readings, weight, duration, options)
+    return _judge(search, readings, duration)
 
 
 def _refuse(reason: str) -> Alignment:
     return Alignment(span=None, score=0.0, head=0.0, tail=0.0, words=0.0, refused=reason)
 
 
-def _places(
-    movie: Description,
-    clip: SpokenWords,
-    ids: Ints,
-    lines: Sequence[Line],
-    vectors: NDArray[np.float32],
-    options: MatchOptions,
-) -> list[float]:
+def _places(search: _Search) -> list[float]:
     """Description seconds at which the clip's second 0 may lie, best first: the peaks of the votes
     in a rolling window.
     """
-    clip_positions, description_positions, votes = movie.shared_pairs(ids)
+    movie, clip, lines, vectors = search.movie, search.clip, search.lines, search.vectors
+    clip_positions, description_positions, votes = movie.shared_pairs(search.ids)
     offsets = movie.spoken.start[description_positions] - clip.start[clip_positions]
     count = len(vectors) // 2
     anchors = [*lines[:count], *lines[-count:]]
-    similarities, hits = movie.index.search(vectors, min(options.neighbours, len(movie.lines)))
+    similarities, hits = movie.index.search(
+        vectors, min(search.options.neighbours, len(movie.lines))
+    )
     begins = np.array([line.start for line in anchors])
     line_votes = np.maximum(0.0, similarities) ** 4  # 0.9 counts ten times as much as 0.5
     offsets = np.concatenate([offsets, (movie.starts[hits] - begins[:, None]).ravel()])
@@ -208,31 +212,25 @@ def _places(
         middle = float(offsets[index]) + width / 2
         if all(abs(middle - other) > width / 2 for other in peaks):
             peaks.append(middle)
-        if len(peaks) == options.candidates:
+        if len(peaks) == search.options.candidates:
             break
     return peaks
 
 
-def _read(
-    movie: Description,
-    clip: SpokenWords,
-    ids: Ints,
-    weights: Floats,
-    place: float,
-    options: MatchOptions,
-) -> PlaceReading | None:
+def _read(search: _Search, place: float) -> PlaceReading | None:
     """Align the clip's words with the description around `place`: first in a wide band, which gives
     the rate and the offset along the clip, then in a narrow one.
     """
-    reach = _REACH_S + options.tolerance_share * float(clip.end[-1])
+    movie, clip, ids, weights = search.movie, search.clip, search.ids, search.weights
+    reach = _REACH_S + search.options.tolerance_share * float(clip.end[-1])
     times, begins = movie.spoken.start, clip.start
-    clip_positions, positions = match_words(
+    clip_positions, positions = description.match_words(
         movie, ids, weights, begins + place - reach, begins + place + reach
     )
     if len(clip_positions) < 2:
         return None
-    rate, local = _track(begins, clip_positions, times[positions], place, options)
-    clip_positions, positions = match_words(
+    rate, local = _track(begins, clip_positions, times[positions], place, search.options)
+    clip_positions, positions = description.match_words(
         movie, ids, weights, begins + local - 2.5, begins + local + 2.5
     )
     if len(clip_positions) < 2:
@@ -292,19 +290,10 @@ def _distinct(readings: Sequence[PlaceReading]) -> list[PlaceReading]:
     return kept
 
 
-def _judge(
-    movie: Description,
-    clip: SpokenWords,
-    lines: Sequence[Line],
-    vectors: NDArray[np.float32],
-    readings: Sequence[PlaceReading],
-    weight: float,
-    duration: float | None,
-    options: MatchOptions,
-) -> Alignment:
+def _judge(search: _Search, readings: Sequence[PlaceReading], duration: float | None) -> Alignment:
     """Score the best reading, and refuse what does not hold."""
-    best = readings[0]
-    count = len(vectors) // 2
+    movie, clip, lines, vectors = search.movie, search.clip, search.lines, search.vectors
+    best, count = readings[0], len(search.vectors) // 2
     spans = (
         (best.start, best.start + best.rate * (lines[count - 1].end - clip.start[0])),
         (best.end - best.rate * (clip.end[-1] - lines[-count].start), best.end),
@@ -313,11 +302,9 @@ def _judge(
         _cosine(vectors[rows].sum(axis=0), movie.mean(*span))
         for rows, span in zip((slice(None, count), slice(count, None)), spans, strict=True)
     )
-    score = min(1.0, best.share)
-    threshold = options.threshold + options.evidence / weight
     alignment = Alignment(
         span=Span(max(0.0, best.start), max(0.0, best.start, best.end)),
-        score=score,
+        score=min(1.0, best.share),
         head=head,
         tail=tail,
         words=best.share,
@@ -325,20 +312,17 @@ def _judge(
         offset=best.start - best.rate * float(clip.start[0]),
         lines=lines_inside(movie.lines, best.start, best.end),
     )
-    reason = _reason_to_refuse(clip, readings, score, threshold, duration, options)
+    reason = _reason_to_refuse(search, readings, duration)
     return alignment if reason is None else replace(alignment, span=None, lines=(), refused=reason)
 
 
 def _reason_to_refuse(
-    clip: SpokenWords,
-    readings: Sequence[PlaceReading],
-    score: float,
-    threshold: float,
-    duration: float | None,
-    options: MatchOptions,
+    search: _Search, readings: Sequence[PlaceReading], duration: float | None
 ) -> str | None:
     """Why the best alignment is rejected, or None."""
-    best = readings[0]
+    best, clip, options = readings[0], search.clip, search.options
+    score = min(1.0, best.share)
+    threshold = options.threshold + options.evidence / float(search.weights.sum())
     if score < threshold:
         return (
             f"score {score:.2f} is below the threshold {threshold:.2f}: {best.share:.0%} of the "

@@ -8,26 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from mustsee.audit import guessers
-from mustsee.audit.battery import (
-    SHORTCUTS,
-    ConditionResult,
-    ConditionRun,
-    Replies,
-    UnmeasuredCondition,
-    adjust,
-    battery,
-    find_unmeasured,
-    find_untested,
-)
-from mustsee.audit.doubts import (
-    MIN_DOUBT,
-    WATCHED,
-    SuspectQuestion,
-    Votes,
-    collect_votes,
-    find_suspects,
-)
+from mustsee.audit import battery, doubts, guessers
+from mustsee.audit.battery import SHORTCUTS, ConditionResult, ConditionRun, Replies
+from mustsee.audit.doubts import SuspectQuestion, Votes
 from mustsee.audit.figures import AnswererFigures, Ratio, figures, groups, length_of, ratio
 from mustsee.audit.repeats import RepeatedPair, SharedVideo
 from mustsee.evaluate.score import clusters_of
@@ -93,7 +76,7 @@ class Audit:
     left_out: Mapping[str, int]
     unusable: tuple[str, ...]
     asked: tuple[ConditionRun, ...]
-    unmeasured: tuple[UnmeasuredCondition, ...]
+    unmeasured: tuple[battery.UnmeasuredCondition, ...]
     battery: tuple[ConditionResult, ...]
     any: Ratio
     figures: tuple[AnswererFigures, ...]
@@ -135,7 +118,7 @@ class Audit:
     @property
     def keys_tested(self) -> bool:
         """Whether any answerer saw the video, without which no key can be doubted."""
-        return bool(self.voters) or any(a.condition in WATCHED for a in self.asked)
+        return bool(self.voters) or any(a.condition in doubts.WATCHED for a in self.asked)
 
     @property
     def alarms(self) -> list[ConditionResult]:
@@ -169,7 +152,7 @@ def audit(
     broken: Mapping[str, str] | None = None,
     drops: Collection[str] = tuple(FAILS),
     predictions: Votes | None = None,
-    doubt: float = MIN_DOUBT,
+    doubt: float = doubts.MIN_DOUBT,
     confirmed: Collection[str] = (),
     seed: int = 0,
 ) -> Audit:
@@ -183,26 +166,26 @@ def audit(
     askable, broken = guessers.askable_questions(questions), broken or {}
     audited = {q.question_id for q in askable}
     others = [q for q in questions if q.drop is None and q.question_id not in audited]
-    replies, clusters = Replies(askable), clusters_of(videos)
-    unmeasured, all_runs = find_unmeasured(askable, replies, runs), runs
+    replies = Replies(askable, clusters_of(videos))
+    unmeasured, all_runs = battery.find_unmeasured(askable, replies, runs), runs
     silent = {(each.answerer, each.condition) for each in unmeasured}
     runs = [run for run in runs if (run.answerer, run.condition) not in silent]
     hits = guessers.hits(askable)
-    results = battery(askable, replies, runs, clusters, hits)
+    results = battery.battery(askable, replies, runs, hits)
     by_type = groups(askable, lambda q: q.question_type or None)
     by_length = groups(askable, length_of(videos))
-    types = _groups(by_type, replies, runs, clusters, hits, len(askable))
-    lengths = _groups(by_length, replies, runs, clusters, hits, len(askable))
-    votes = collect_votes(askable, replies, runs, predictions)
+    types = _groups(by_type, replies, runs, hits, len(askable))
+    lengths = _groups(by_length, replies, runs, hits, len(askable))
+    votes = doubts.collect_votes(askable, replies, runs, predictions)
     suspects = [
         suspect
-        for suspect in find_suspects(askable, replies, runs, votes, doubt)
+        for suspect in doubts.find_suspects(askable, replies, runs, votes, doubt)
         if suspect.question not in confirmed
     ]
     beating = _beating_chance(results, types)
     right_guessers = _right_guessers(askable, hits, beating)
     ids_by_reason = _ids_by_reason(suspects, repeated, broken)
-    ids_by_reason["untested"] = find_untested(askable, replies, all_runs)
+    ids_by_reason["untested"] = battery.find_untested(askable, replies, all_runs)
     items = _items(askable, replies, runs, right_guessers, beating, ids_by_reason, drops)
     items = _balance(askable, items, right_guessers, seed) if "balance" in drops else items
     return Audit(
@@ -215,8 +198,8 @@ def audit(
         asked=tuple(runs),
         unmeasured=tuple(unmeasured),
         battery=tuple(results),
-        any=ratio(askable, replies, runs, clusters),
-        figures=tuple(figures(askable, replies, runs, clusters, seed=seed)),
+        any=ratio(askable, replies, runs),
+        figures=tuple(figures(askable, replies, runs, seed=seed)),
         types=tuple(types),
         lengths=tuple(lengths),
         duplicates=tuple(repeated.duplicates),
@@ -232,7 +215,6 @@ def _groups(
     members: Mapping[str, Sequence[Question]],
     replies: Replies,
     runs: Sequence[ConditionRun],
-    clusters: Mapping[str, str],
     hits: Mapping[str, Sequence[float]],
     count: int,
 ) -> list[AuditGroup]:
@@ -240,16 +222,16 @@ def _groups(
     `hits`: of the guessers on all `count` questions, which hold for a group of all.
     """
     results = {
-        name: battery(group, replies, runs, clusters, hits if len(group) == count else None)
+        name: battery.battery(group, replies, runs, hits if len(group) == count else None)
         for name, group in members.items()
     }
-    adjusted = iter(adjust([r for group in results.values() for r in group]))
+    adjusted = iter(battery.adjust([r for group in results.values() for r in group]))
     return [
         AuditGroup(
             name=name,
             questions=len(group),
             battery=tuple(next(adjusted) for _ in results[name]),
-            shortcuts=ratio(group, replies, runs, clusters),
+            shortcuts=ratio(group, replies, runs),
         )
         for name, group in members.items()
     ]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from mustsee import stats
 from mustsee.audit import guessers
@@ -82,11 +83,18 @@ class ConditionResult:
 class Replies:
     """The replies to a set of questions, by question and run."""
 
-    def __init__(self, questions: Sequence[Question]) -> None:
+    def __init__(
+        self, questions: Sequence[Question], clusters: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._clusters = clusters
         self._replies: dict[tuple[str, str], list[Answer]] = {}
         for question in questions:
             for answer in map(_graded, answers(question)):
                 self._replies.setdefault((question.question_id, answer.model), []).append(answer)
+
+    def place(self, question: Question) -> str:
+        """Return the cluster in which a question counts: its video, or the video's source."""
+        return self._clusters.get(question.video_id, question.video_id)
 
     def all_replies(self, question: Question, run: ConditionRun) -> list[Answer]:
         """Return the replies of a run to a question, and its failed calls."""
@@ -115,20 +123,19 @@ def battery(
     questions: Sequence[Question],
     replies: Replies,
     runs: Sequence[ConditionRun],
-    clusters: Mapping[str, str],
     hits: Mapping[str, Sequence[float]] | None = None,
 ) -> list[ConditionResult]:
     """Compare all guessers and runs on `questions` (from `guessers.askable_questions`) with chance.
     P-values are adjusted by Holm over all of them. `hits`: what `guessers.hits` returns for them.
     """
-    places = [clusters.get(q.video_id, q.video_id) for q in questions]
+    places = list(map(replies.place, questions))
     chances = [chance_of(q) for q in questions]
     results = [
         compare_with_chance(name, "guesser", "", of_guesser, chances, places)
         for name, of_guesser in (hits or guessers.hits(questions)).items()
     ]
     for run in runs:
-        result = _condition(questions, replies, run, clusters)
+        result = _condition(questions, replies, run)
         results += [result] if result is not None else []
     return adjust(results)
 
@@ -215,17 +222,14 @@ def _share(right: Sequence[float], where: Sequence[Hashable]) -> Estimate:
 
 
 def _condition(
-    questions: Sequence[Question],
-    replies: Replies,
-    run: ConditionRun,
-    clusters: Mapping[str, str],
+    questions: Sequence[Question], replies: Replies, run: ConditionRun
 ) -> ConditionResult | None:
     """Return the result of a run; None if it has no replies to these questions."""
     given = [q for q in questions if replies.was_asked(q, run)]
     answered = [q for q in given if replies.answered_replies(q, run)]
     if not answered:
         return None
-    places = [clusters.get(q.video_id, q.video_id) for q in answered]
+    places = list(map(replies.place, answered))
     withheld = run.condition.endswith(OPEN)
     chances = [0.0 if withheld else chance_of(q) for q in answered]
     of_run = [r for q in answered for r in replies.answered_replies(q, run)]
@@ -237,16 +241,11 @@ def _condition(
         result,
         failed=len(given) - len(answered),
         unparsed=0.0 if withheld else sum(r.letter is None for r in of_run) / len(of_run),
-        place=None if withheld else place(answered, replies, run, clusters),
+        place=None if withheld else place(answered, replies, run),
     )
 
 
-def place(
-    questions: Sequence[Question],
-    replies: Replies,
-    run: ConditionRun,
-    clusters: Mapping[str, str],
-) -> Place | None:
+def place(questions: Sequence[Question], replies: Replies, run: ConditionRun) -> Place | None:
     """Return the position that is named most above chance, over all rotations; None if no reply was
     parsed. The p-value is adjusted by Holm over the positions.
     """
@@ -257,7 +256,7 @@ def place(
         for reply in parsed:
             index, count = LETTERS.index(reply.letter or "A"), len(question.options)
             position = order(count, reply.rotation).index(index)
-            named.append((position, count, clusters.get(question.video_id, question.video_id)))
+            named.append((position, count, replies.place(question)))
         if len(parsed) > 1:
             changed.append(len({r.letter for r in parsed}) > 1)
     if not named:

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from mustsee.audit.battery import SHORTCUTS, ConditionRun, Replies
 from mustsee.errors import UserError
-from mustsee.evaluate.answers import answers
-from mustsee.evaluate.predictions import read_predictions
+from mustsee.evaluate.answers import answers, read_predictions
 from mustsee.layouts import read
 from mustsee.layouts.errata import RULE, Erratum, key_of, option_value, whole_span
-from mustsee.records import Question
+from mustsee.records import Question, group_pairs
 from mustsee.replies.extract import extract
 from mustsee.stats import Floats
 from mustsee.text import LETTERS, printable
@@ -202,16 +201,16 @@ def looked_options(question: Question) -> dict[str, int]:
     """Return verifier -> the option of all its looks at the question as it is worded now, where
     every look chose the same one.
     """
-    chosen: dict[str, set[str]] = {}
-    for verdict in question.verdicts[question.earlier_verdicts :]:
-        if verdict.filter == SIGHT:
-            chose = json.loads(verdict.detail or "{}").get("chose")
-            chosen.setdefault(verdict.model, set()).add(str(chose))
+    chosen = group_pairs(
+        (v.model, str(json.loads(v.detail or "{}").get("chose")))
+        for v in question.verdicts[question.earlier_verdicts :]
+        if v.filter == SIGHT
+    )
     letters = LETTERS[: len(question.options)]
     return {
         model: letters.index(only)
         for model, several in chosen.items()
-        if len(several) == 1 and len(only := next(iter(several))) == 1 and only in letters
+        if len(set(several)) == 1 and len(only := several[0]) == 1 and only in letters
     }
 
 
@@ -358,13 +357,10 @@ def _evaluated_options(path: str, by_id: Mapping[str, Question]) -> Mapping[str,
     """Return model -> what it names in every rotation of an evaluation."""
     by_model: dict[str, dict[str, int | None]] = {}
     for question in read(path, "ours"):
-        letters: dict[str, set[str | None]] = {}
-        for answer in answers(question):
-            if answer.failed is None:
-                letters.setdefault(answer.model, set()).add(answer.letter)
+        letters = group_pairs((a.model, a.letter) for a in answers(question) if a.failed is None)
         mine = by_id.get(question.question_id)
         for model, named in letters.items():
-            only = next(iter(named)) if len(named) == 1 else None
+            only = named[0] if len(set(named)) == 1 else None
             text = None if only is None else question.options[LETTERS.index(only)]
             option = mine.options.index(text) if mine and text in mine.options else None
             by_model.setdefault(model, {})[question.question_id] = option

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from mustsee import stats
 from mustsee.audit.battery import SHORTCUTS, ConditionRun, Replies
-from mustsee.records import Question, Video
+from mustsee.records import Question, Video, group_pairs
 from mustsee.stats import Difference, Estimate, Floats
 
 LENGTHS = (60.0, 180.0, 600.0, 1800.0, 3600.0)  # seconds: borders between the ranges of NAMES
@@ -96,18 +96,13 @@ def options_named(
     return {option for option in steady if option is not None}
 
 
-def ratio(
-    questions: Sequence[Question],
-    replies: Replies,
-    runs: Sequence[ConditionRun],
-    clusters: Mapping[str, str],
-) -> Ratio:
+def ratio(questions: Sequence[Question], replies: Replies, runs: Sequence[ConditionRun]) -> Ratio:
     """Return the shortcut ratio over all `runs`."""
     answered = [q for q in questions if options_named(q, replies, runs) is not None]
     pairs = [(q, shortcut_of_question(q, replies, runs)) for q in answered]
     counted = [(q, u) for q, u in pairs if u is not None]
     raw = sum(u == 1 for _, u in counted) / len(counted) if counted else 0.0
-    places = [clusters.get(q.video_id, q.video_id) for q, _ in counted]
+    places = [replies.place(q) for q, _ in counted]
     return Ratio(
         ratio=_at_most_one(stats.mean([u for _, u in counted], places)) if counted else None,
         raw=raw,
@@ -121,12 +116,7 @@ def _at_most_one(estimate: Estimate) -> Estimate:
 
 
 def figures(
-    questions: Sequence[Question],
-    replies: Replies,
-    runs: Sequence[ConditionRun],
-    clusters: Mapping[str, str],
-    *,
-    seed: int = 0,
+    questions: Sequence[Question], replies: Replies, runs: Sequence[ConditionRun], seed: int = 0
 ) -> list[AnswererFigures]:
     """Return the figures of each answerer."""
     by_answerer: list[AnswererFigures] = []
@@ -135,18 +125,18 @@ def figures(
         by = {a.condition: a for a in mine}
 
         def gap(more: str, less: str, by: Mapping[str, ConditionRun] = by) -> Difference | None:
-            return paired_difference(questions, replies, by.get(more), by.get(less), clusters)
+            return paired_difference(questions, replies, by.get(more), by.get(less))
 
         by_answerer.append(
             AnswererFigures(
                 answerer=name,
-                shortcuts=ratio(questions, replies, mine, clusters),
+                shortcuts=ratio(questions, replies, mine),
                 blind_gap=gap("whole", "blind"),
                 visual_gain=gap("whole", "transcript"),
                 temporal_gain=gap("frames", "shuffled"),
                 needed=gap("control", "without_evidence"),
                 recovery=recovery(
-                    questions, replies, by.get("whole"), by.get("evidence"), clusters, seed=seed
+                    questions, replies, by.get("whole"), by.get("evidence"), seed=seed
                 ),
                 fewest=fewest(questions, replies, mine),
             )
@@ -159,12 +149,11 @@ def paired_difference(
     replies: Replies,
     more: ConditionRun | None,
     less: ConditionRun | None,
-    clusters: Mapping[str, str],
 ) -> Difference | None:
     """Return the difference in accuracy of two runs on the questions that both answered; None
     without any.
     """
-    one, other, places = _scores_of_both(questions, replies, more, less, clusters)
+    one, other, places = _scores_of_both(questions, replies, more, less)
     return stats.paired_difference(one, other, places) if places else None
 
 
@@ -173,7 +162,6 @@ def _scores_of_both(
     replies: Replies,
     one: ConditionRun | None,
     other: ConditionRun | None,
-    clusters: Mapping[str, str],
 ) -> tuple[list[float], list[float], list[str]]:
     """Return the scores of two runs on the questions that both answered, and the clusters of these;
     none where one was not run.
@@ -184,7 +172,7 @@ def _scores_of_both(
         if a is not None and b is not None:
             ones.append(a)
             others.append(b)
-            places.append(clusters.get(question.video_id, question.video_id))
+            places.append(replies.place(question))
     return ones, others, places
 
 
@@ -193,14 +181,13 @@ def recovery(
     replies: Replies,
     whole: ConditionRun | None,
     clue: ConditionRun | None,
-    clusters: Mapping[str, str],
     *,
     seed: int = 0,
 ) -> Estimate | None:
     """Return the clue recovery rate: accuracy on the whole video over accuracy on the evidence, at
     most 1; None if it is undefined.
     """
-    on_whole, on_clue, places = _scores_of_both(questions, replies, whole, clue, clusters)
+    on_whole, on_clue, places = _scores_of_both(questions, replies, whole, clue)
     if not any(on_clue):
         return None
 
@@ -246,11 +233,8 @@ def groups(
     questions: Sequence[Question], name: Callable[[Question], str | None]
 ) -> dict[str, list[Question]]:
     """Group questions by name; questions whose name is None are left out."""
-    members: dict[str, list[Question]] = {}
-    for question in questions:
-        if (group := name(question)) is not None:
-            members.setdefault(group, []).append(question)
-    return dict(sorted(members.items()))
+    named = ((group, q) for q in questions if (group := name(q)) is not None)
+    return dict(sorted(group_pairs(named).items()))
 
 
 def length_of(videos: Sequence[Video]) -> Callable[[Question], str | None]:

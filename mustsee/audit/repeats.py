@@ -26,7 +26,7 @@ from mustsee.media.frames import Thumbnails
 from mustsee.media.samples import describe
 from mustsee.media.video import facts, frames_at
 from mustsee.nn.vectors import unit
-from mustsee.records import OPEN, Question, Span, Video
+from mustsee.records import OPEN, Question, Span, Video, group_pairs
 from mustsee.text import NUMBERS, terms, words
 from mustsee.verify.conditions.seen import spread
 
@@ -207,10 +207,7 @@ def _near_key(question: Question) -> tuple[str, ...]:
     return stems, " ".join(_deciding_words(question)), plain(answer_of(question))
 
 
-KEYS: Mapping[How, Callable[[Question], tuple[str, ...]]] = {
-    "exact": _exact_key,
-    "near": _near_key,
-}
+KEYS: Mapping[How, Callable[[Question], tuple[str, ...]]] = {"exact": _exact_key, "near": _near_key}
 
 
 def _deciding_words(question: Question) -> list[str]:
@@ -219,10 +216,7 @@ def _deciding_words(question: Question) -> list[str]:
 
 def _by_deciding_words(questions: Sequence[Question]) -> dict[tuple[str, ...], list[int]]:
     """Return the numbers of the questions by their deciding words, in any order."""
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for number, question in enumerate(questions):
-        groups.setdefault(tuple(sorted(_deciding_words(question))), []).append(number)
-    return groups
+    return group_pairs((tuple(sorted(_deciding_words(q))), n) for n, q in enumerate(questions))
 
 
 def _share_options(one: Question, two: Question) -> bool:
@@ -278,9 +272,7 @@ def overlap(
     """Return the questions that another dataset has too, each with the most similar one there."""
     best: dict[int, tuple[int, How, float]] = {}
     for how, key in KEYS.items():
-        by_key: dict[tuple[str, ...], list[int]] = {}
-        for number, question in enumerate(others):
-            by_key.setdefault(key(question), []).append(number)
+        by_key = group_pairs((key(other), number) for number, other in enumerate(others))
         for number, question in enumerate(questions):
             for match in by_key.get(key(question), ()):
                 if _share_options(question, others[match]):

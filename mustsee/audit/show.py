@@ -4,14 +4,18 @@ dataset without the questions that failed, in the dataset's own layout.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+import base64
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mustsee.audit.audit import FAILS, Audit, list_worst
 from mustsee.audit.battery import ConditionResult, doubtful_sentences
-from mustsee.audit.guessers import SHORT
+from mustsee.audit.guessers import ABOUT, SHORT
+from mustsee.errors import MustseeError
+from mustsee.evaluate.answers import Answer, answers
 from mustsee.evaluate.score_show import new_table, percent
 from mustsee.files.folders import write_json
 from mustsee.files.parquet import read_parquet, write_parquet
@@ -19,8 +23,11 @@ from mustsee.layouts import FileFault, QuestionFile, ours, table, tempcompass
 from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.columns import TableColumns
 from mustsee.papers import papers
-from mustsee.records import UNTESTED, Question, untested_note
+from mustsee.records import UNTESTED, Question, Video, group_pairs, untested_note
+from mustsee.run.report import bars, environment
+from mustsee.run.tables import Tables
 from mustsee.stats import Difference, Estimate
+from mustsee.verify.conditions.seen import spread, video_span
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -113,9 +120,7 @@ def count_sentence(audited: Audit) -> str:
 
 def describe_rules(audited: Audit) -> str:
     """Return a note on answerers that are rules; empty if all are language models."""
-    answerers: dict[str, list[str]] = {}
-    for run in audited.asked:
-        answerers.setdefault(run.condition, []).append(run.answerer)
+    answerers = group_pairs((run.condition, run.answerer) for run in audited.asked)
     if not answerers and audited.unmeasured:
         return f"{UNTESTED} None of its replies could be used."
     return untested_note(answerers) if answerers else f"{UNTESTED} Only the guessers guessed."
@@ -245,3 +250,100 @@ def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) ->
             tally.keep(kept[name], file.stem)
     text = card_text(Card(notes=NOTE), tally, [], files="data/{}.parquet")
     (folder / "README.md").write_text(text, encoding="utf-8")
+
+
+FRAMES_PER_QUESTION = 4
+FRAME_PIXELS = 240  # pixels of the longer side
+GAINS = ("blind_gap", "visual_gain", "temporal_gain", "needed", "recovery")
+MAX_LISTED = 40  # pairs, doubtful keys and findings that are listed, at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorstQuestion:
+    """One of the worst questions, with its row of `audit.json` and frames as data URLs."""
+
+    item: Mapping[str, Any]
+    question: Question
+    frames: Sequence[tuple[float, str]]
+    replies: Sequence[Answer]
+
+
+def write_page(folder: Path, record: Mapping[str, Any], _: object = None) -> Path:
+    """Write the page of the audit in `folder`; return its path. `record`: the run's `run.json`."""
+    audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    page = environment().get_template("audit.html.j2").render(
+        record=record,
+        audit=audit,
+        name="/".join(Path(audit["dataset"]).parts[-2:]),
+        few=MIN_AUDITED,
+        reasons=[(name, n, FAILS[name]) for name, n in audit["fails"].items() if n],
+        findings=audit["findings"][:MAX_LISTED],
+        gains=any(f[key] for f in audit["figures"] for key in GAINS),
+        about=ABOUT,
+        short=SHORT,
+        guessers=sum(t["alarm"] and t["kind"] == "guesser" for t in audit["battery"]),
+        chart=list(_chart(audit["battery"])),
+        fewest=list(_fewest(audit["figures"])),
+        places=[t for t in audit["battery"] if t["place"]],
+        worst=list(_worst(folder, audit["worst"])),
+        suspects=audit["suspects"][:MAX_LISTED],
+        most=MAX_LISTED,
+        config=json.dumps(record["config"], indent=2, ensure_ascii=False),
+    )  # fmt: skip
+    path = folder / "report" / "index.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def _chart(battery: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """Yield the bars of the guessers, then of each answerer, each with a heading."""
+    for kind, answerer in dict.fromkeys((t["kind"], t["answerer"]) for t in battery):
+        results = [t for t in battery if (t["kind"], t["answerer"]) == (kind, answerer)]
+        yield answerer or "guessers without a model", results
+
+
+def _fewest(figures: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Any]]]:
+    for one in figures:
+        fewest = one["fewest"]
+        if fewest is not None:
+            names = {n: "blind" if n == "0" else f"{n} frames" for n in fewest["counts"]}
+            names |= {"1": "1 frame"} if "1" in names else {}
+            counts = {names[n]: c for n, c in fewest["counts"].items()}
+            yield one["answerer"], bars({**counts, "never": fewest["never"]})
+
+
+def _worst(folder: Path, items: Sequence[Mapping[str, Any]]) -> Iterator[WorstQuestion]:
+    tables = Tables(folder)
+    wanted = {item["question_id"] for item in items}
+    questions = {q.question_id: q for q in tables.questions() if q.question_id in wanted}
+    video_ids = {q.video_id for q in questions.values()}
+    columns = ("start", "end", "duration", "problem")
+    videos = {v.video_id: v for v in tables.videos(*columns) if v.video_id in video_ids}
+    for item in items:
+        question = questions[item["question_id"]]
+        yield WorstQuestion(
+            item=item,
+            question=question,
+            frames=_frames(videos[question.video_id], question),
+            replies=answers(question),
+        )
+
+
+def _frames(video: Video, question: Question) -> list[tuple[float, str]]:
+    """Return times and data URLs of frames of a question's evidence, or else of the whole video;
+    an empty list without a video.
+    """
+    if not video.uri or video.duration is None or video.problem is not None:
+        return []
+    from mustsee.media.video import frames_at
+
+    times = spread(question.evidence or (video_span(video),), FRAMES_PER_QUESTION)
+    try:
+        jpegs = [frame.jpeg(FRAME_PIXELS, 75) for frame in frames_at(video.uri, times)]
+    except MustseeError:  # the video was moved or deleted since the audit
+        return []
+    return [
+        (time, "data:image/jpeg;base64," + base64.b64encode(jpeg).decode())
+        for time, jpeg in zip(sorted(times), jpegs, strict=True)
+    ]

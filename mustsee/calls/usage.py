@@ -5,14 +5,15 @@ the requests about one row.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from mustsee.calls.limits import Quota
-from mustsee.errors import MustseeError, UserError
+from mustsee.errors import BadRow, MustseeError, UserError
 from mustsee.records import RequestCount, is_rules
 
+T = TypeVar("T")
 MILLION = 1_000_000
 MAX_REASONS = 5  # reasons of unparseable replies that `run.json` lists
 
@@ -308,6 +309,15 @@ class RequestTally:
         self._counts[what] = replace(
             count, sent=max(count.sent, unread), unread=unread, error=str(error)
         )
+
+    async def try_call(self, what: str, call: Awaitable[T]) -> T | None:
+        """Await a call for `what`, which is counted; None where no reply could be read."""
+        self.add_sent(what)
+        try:
+            return await call
+        except BadRow as error:
+            self.add_unread(what, error)
+            return None
 
     def unread(self, what: str) -> int:
         """Return the number of requests for `what` without a readable reply."""

@@ -28,6 +28,7 @@ from mustsee.clean.columns import TrainingRow, number_in
 from mustsee.errors import UserError
 from mustsee.questions.chance import chance_to_pass
 from mustsee.questions.learned import FOLDS, RATE, ChoiceText
+from mustsee.records import group_pairs
 from mustsee.replies.overlap import normalize
 from mustsee.text import NUMBERS, words
 
@@ -280,11 +281,11 @@ class CommonAnswers:
             totals[group, answer] += count
         listed: dict[str, list[list[str]]] = {}
         for fold in range(FOLDS):
-            by_group: dict[str, list[tuple[int, str]]] = {}
-            for (group, answer), total in totals.items():
-                count = total - self._counts.get((group, answer, fold), 0)
-                if count >= MIN_ANSWERS:
-                    by_group.setdefault(group, []).append((-count, answer))
+            counts = (
+                (group, (self._counts.get((group, answer, fold), 0) - total, answer))
+                for (group, answer), total in totals.items()
+            )
+            by_group = group_pairs((g, each) for g, each in counts if each[0] <= -MIN_ANSWERS)
             for group, answers in by_group.items():
                 best = [answer for _, answer in sorted(answers)[:COMMON_ANSWERS]]
                 listed.setdefault(group, [[] for _ in range(FOLDS)])[fold] = best

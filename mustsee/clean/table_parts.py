@@ -32,6 +32,7 @@ from mustsee.files.tables import (
     parse_json,
 )
 from mustsee.layouts.reading import BEYOND, check_kind
+from mustsee.records import group_pairs
 
 FLOATS = ("clean_weight", "clean_learned")  # added columns that are numbers; others are texts
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
@@ -402,10 +403,7 @@ def join_pieces(
     folder: Path,
 ) -> None:
     """Write each file of the table from the pieces of its parts, in their order."""
-    by_name = dict[str, list[TablePart]]()
-    for part in parts:
-        by_name.setdefault(part.name, []).append(part)
-    for name, own in by_name.items():
+    for name, own in group_pairs((part.name, part) for part in parts).items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         pieces = [piece_of(part) for part in own]

@@ -23,21 +23,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from mustsee.clean import rule as rules
 from mustsee.clean.columns import TrainingColumns, TrainingRow, read_question
-from mustsee.clean.rule import (
-    FAILED,
-    LEARNED,
-    RIGHT,
-    BlindRule,
-    CommonAnswers,
-    LearnedGuesser,
-    ReaderScores,
-    RowVerdict,
-    Tally,
-    as_choice,
-    chance_of_row,
-    decide,
-)
+from mustsee.clean.rule import BlindRule, LearnedGuesser, ReaderScores, RowVerdict
 from mustsee.clean.table_parts import TablePart, TableRow, read_part, write_part
 from mustsee.files import schemas
 from mustsee.files.folders import write_whole
@@ -92,7 +80,7 @@ class CleanWork:
         target = Path(self.folder) / COMMON
         if target.exists():
             return
-        answers = CommonAnswers()
+        answers = rules.CommonAnswers()
         for part in parts:
             for row in self.rows(part):
                 if row.kind is not None and not row.options:
@@ -101,7 +89,7 @@ class CleanWork:
 
     def make_features(self, part: TablePart) -> None:
         """Write the features of a part's rows for the learned guess."""
-        features = make_features([as_choice(r, self._common) for r in self.rows(part)])
+        features = make_features([rules.as_choice(r, self._common) for r in self.rows(part)])
         self._write_arrays("features", part, **dataclasses.asdict(features))
 
     def _write_arrays(self, name: str, part: TablePart, **arrays: Any) -> None:
@@ -171,17 +159,17 @@ class CleanWork:
         """Add what the readers said of some rows; failed replies do not count."""
         for row, guess, given in zip(rows, guesses, replies, strict=True):
             if guess is not None:
-                scores[LEARNED].add(row, guess.right, 1 / guess.choices)
+                scores[rules.LEARNED].add(row, guess.right, 1 / guess.choices)
             for name, own in zip(self.readers, given, strict=not row.left):
-                answered = [r for r in own if r != FAILED]
-                right, chance = answered.count(RIGHT), chance_of_row(row) * len(answered)
+                answered = [r for r in own if r != rules.FAILED]
                 if answered:
-                    scores[name].add(row, right, chance, len(answered))
+                    chance = rules.chance_of_row(row) * len(answered)
+                    scores[name].add(row, answered.count(rules.RIGHT), chance, len(answered))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all readers."""
-        return (*self.readers, *([LEARNED] if self.learned.on else []))
+        return (*self.readers, *([rules.LEARNED] if self.learned.on else []))
 
     @cached_property
     def _beating(self) -> dict[str, frozenset[str]]:
@@ -197,13 +185,13 @@ class CleanWork:
         """
         knows: dict[str, bool | None] = {}
         if not row.left:
-            chance = chance_of_row(row)
+            chance = rules.chance_of_row(row)
             knows = {
                 n: self.rule.knows(r, chance) for n, r in zip(self.readers, given, strict=True)
             }
             if guess is not None:
-                knows[LEARNED] = self.learned.knows(guess.chance, guess.choices)
-        return decide(row, self.rule, knows, self._beating if beating is None else beating)
+                knows[rules.LEARNED] = self.learned.knows(guess.chance, guess.choices)
+        return rules.decide(row, self.rule, knows, self._beating if beating is None else beating)
 
     def verdicts(self, part: TablePart) -> list[RowVerdict]:
         """Return the verdicts on a part's rows."""
@@ -226,7 +214,7 @@ class CleanWork:
         chat = (chat_record(rows[n], fates[n][1]) for n in kept if not rows[n].left)
         text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in chat)
         write_whole(self.path(CHAT, part, ".jsonl"), text.encode())
-        tally: Tally = {}
+        tally: rules.Tally = {}
         for row, verdict in zip(rows, verdicts, strict=True):
             what = verdict.reason if verdict.decided == "left alone" else verdict.decided
             key = (row.source, row.question_type, row.kind or "", length_of(row), what)
@@ -266,7 +254,8 @@ class CleanWork:
         for index, name in enumerate(self.readers):
             shares = (given[index] if given else [] for given in replies)
             columns[f"clean_{name}"] = [
-                f"{r.count(RIGHT)}/{len(r) - r.count(FAILED)}" if r else None for r in shares
+                f"{r.count(rules.RIGHT)}/{len(r) - r.count(rules.FAILED)}" if r else None
+                for r in shares
             ]
         if self.learned.on:
             columns["clean_learned"] = [None if g is None else round(g.chance, 4) for g in guesses]

@@ -21,11 +21,11 @@ from mustsee import stats
 from mustsee.errors import UserError
 from mustsee.evaluate import score
 from mustsee.evaluate.answers import NOT_IN_FILE, Answer, answers, grades_of, mean_of
-from mustsee.evaluate.point_scores import is_by_points
+from mustsee.evaluate.open_scores import is_by_points
 from mustsee.evaluate.span_replies import parse_spans
 from mustsee.evaluate.span_scores import measure_iou
 from mustsee.questions.chance import chance_level
-from mustsee.records import Question
+from mustsee.records import Question, group_pairs
 from mustsee.stats import MAX_P, Difference, Estimate
 
 # Kinds of a measure.
@@ -186,10 +186,7 @@ def score_evaluation(
             continue
         kept[name] = replace(question, verdicts=(), repairs=(), trace=None)
         clusters[name] = cluster.get(question.video_id, question.video_id)
-        given: dict[str, list[Answer]] = {}
-        for answer in answers(question):
-            given.setdefault(answer.model, []).append(answer)
-        for model, replies in given.items():
+        for model, replies in group_pairs((a.model, a) for a in answers(question)).items():
             result = _score_replies(question, model, replies, cluster)
             if isinstance(result, str):
                 without.setdefault(model, {})[name] = result
@@ -427,10 +424,9 @@ def _rank(
         better[low].add(high)
     for place, one in enumerate(entrants):
         following = entrants[place + 1].name if place + 1 < len(entrants) else None
-        lacking: dict[str, list[str]] = {}
-        for name in asked:
-            if name not in scores[one.name]:
-                lacking.setdefault(_reason(one, name), []).append(name)
+        lacking = group_pairs(
+            (_reason(one, name), name) for name in asked if name not in scores[one.name]
+        )
         yield RankedModel(
             name=one.name,
             folder=one.evaluation.folder,

@@ -13,7 +13,7 @@ from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.evaluate.compare import ComparedEvaluation
-from mustsee.records import Question
+from mustsee.records import Question, group_pairs
 from mustsee.text import name_some
 
 
@@ -41,15 +41,11 @@ def labels(question: Question) -> dict[str, Any]:
     }
 
 
-def group_by_benchmark(
-    evaluations: Sequence[ComparedEvaluation],
-) -> list[list[ComparedEvaluation]]:
+def group_by_benchmark(evaluations: Sequence[ComparedEvaluation]) -> list[list[ComparedEvaluation]]:
     """Return the evaluations of each benchmark: those of the same `questions=`, and of other copies
     of exactly the same questions.
     """
-    groups: dict[str, list[ComparedEvaluation]] = {}
-    for one in evaluations:
-        groups.setdefault(PurePath(one.dataset).as_posix(), []).append(one)
+    groups = group_pairs((PurePath(one.dataset).as_posix(), one) for one in evaluations)
     by_content: dict[Any, list[ComparedEvaluation]] = {}
     for group in groups.values():
         everything = {k: q for one in group for k, q in one.questions.items()}

@@ -13,24 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from mustsee.evaluate import compare
 from mustsee.evaluate.answers import NOT_IN_FILE
-from mustsee.evaluate.compare import (
-    ABSENT,
-    BLIND,
-    CHOICE,
-    FAILED,
-    GUESS,
-    IOU,
-    JUDGED,
-    NO_REPLY,
-    POINTS,
-    RUBRIC,
-    UNGRADED,
-    WORDS,
-    ComparisonTable,
-    Measure,
-    RankedModel,
-)
+from mustsee.evaluate.compare import ComparisonTable, Measure, RankedModel
 from mustsee.evaluate.score_show import new_table
 from mustsee.files.folders import write_json
 from mustsee.records import is_rules
@@ -44,23 +29,23 @@ SCORES, PAIRS, MISSING, LATEX, RECORD = (
     "scores.csv", "pairs.csv", "missing.csv", "tables.tex", "compare.json",
 )  # fmt: skip
 MEASURES = {
-    CHOICE: "multiple choice: accuracy, %",
-    JUDGED: "open questions: judged right, %",
-    IOU: "questions that ask when: mean IoU of spans, %",
-    POINTS: "open questions: score by points, %",
-    RUBRIC: "open questions: score by rubrics, 2 to 10",
+    compare.CHOICE: "multiple choice: accuracy, %",
+    compare.JUDGED: "open questions: judged right, %",
+    compare.IOU: "questions that ask when: mean IoU of spans, %",
+    compare.POINTS: "open questions: score by points, %",
+    compare.RUBRIC: "open questions: score by rubrics, 2 to 10",
 }
 TAGS = {
-    BLIND: "blind",
-    WORDS: "transcript or captions only",
-    GUESS: "guess without a model",
+    compare.BLIND: "blind",
+    compare.WORDS: "transcript or captions only",
+    compare.GUESS: "guess without a model",
 }
 REASONS = {
-    FAILED: "the call failed",
+    compare.FAILED: "the call failed",
     NOT_IN_FILE: "not in the file",
-    NO_REPLY: "no reply",
-    UNGRADED: "the answer was not graded",
-    ABSENT: "not in its evaluation, or dropped there",
+    compare.NO_REPLY: "no reply",
+    compare.UNGRADED: "the answer was not graded",
+    compare.ABSENT: "not in its evaluation, or dropped there",
 }
 COLUMNS: Mapping[str, Sequence[str]] = {  # columns of each CSV file
     SCORES: (
@@ -143,7 +128,7 @@ def missing_scores(table: ComparisonTable) -> Iterator[tuple[RankedModel, str, t
 def tags(row: RankedModel) -> list[str]:
     """Return what is to be known of a row: what its model did not see, and that it is no model."""
     tag = TAGS.get(row.shown)
-    rules = row.shown != GUESS and is_rules(row.name)
+    rules = row.shown != compare.GUESS and is_rules(row.name)
     return [*([tag] if tag else []), *(["rules, not a model"] if rules else [])]
 
 
@@ -162,14 +147,14 @@ def number(value: float | None, measure: Measure) -> str:
     """Return a score in the unit of its table; "–" for None."""
     if value is None:
         return "–"
-    return f"{value:.2f}" if measure.kind == RUBRIC else f"{100 * value:.1f}"
+    return f"{value:.2f}" if measure.kind == compare.RUBRIC else f"{100 * value:.1f}"
 
 
 def interval(estimate: Estimate | Difference | None, measure: Measure) -> str:
     """Return a 95 % interval, cut at the ends of the scale: "58.0–64.3"; empty without one."""
     if estimate is None or estimate.low is None or estimate.high is None:
         return ""
-    least, most = (2.0, 10.0) if measure.kind == RUBRIC else (0.0, 1.0)
+    least, most = (2.0, 10.0) if measure.kind == compare.RUBRIC else (0.0, 1.0)
     if isinstance(estimate, Difference):
         least, most = least - most, most - least
     low, high = (number(min(most, max(least, x)), measure) for x in (estimate.low, estimate.high))
@@ -212,11 +197,7 @@ def _cell(estimate: Estimate | None, table: ComparisonTable) -> str:
 
 
 def write(
-    folder: Path,
-    tables: Sequence[ComparisonTable],
-    unread: Mapping[str, str],
-    *,
-    title: str = "",
+    folder: Path, tables: Sequence[ComparisonTable], unread: Mapping[str, str], *, title: str = ""
 ) -> None:
     """Write the CSV files, the LaTeX tables and `compare.json` into `folder`. `title`: of the
     comparison; a CSV file has none, because its first line names the columns.

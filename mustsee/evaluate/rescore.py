@@ -14,7 +14,7 @@ from typing import Any
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import Answer, answers
 from mustsee.evaluate.scorers import BENCHMARKS, SCORERS
-from mustsee.evaluate.scorers.reading import ReplyReading, ScoringRule
+from mustsee.evaluate.scorers.official import ReplyReading, ScoringRule
 from mustsee.records import Question
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.seen import order

@@ -15,15 +15,15 @@ from types import MappingProxyType
 from typing import Any
 
 from mustsee import stats
-from mustsee.evaluate.answers import NOT_IN_FILE, Answer, answers, grades_of, mean_of, order
+from mustsee.evaluate import open_scores
+from mustsee.evaluate.answers import NOT_IN_FILE, Answer, ModelAnswers, answers, mean_of, order
 from mustsee.evaluate.open_metrics import DEFAULT_METRICS, OpenMetric, reference_hash
-from mustsee.evaluate.point_scores import PointScores, is_by_points, score_points
-from mustsee.evaluate.rubric import SCALES, Rubric, rubric
+from mustsee.evaluate.open_scores import SCALES, PointScores, Rubric
 from mustsee.evaluate.scorers.official import MLVU_7, MLVU_9, RULES
 from mustsee.evaluate.siblings import GroupScores, Twins, groups_by_kind, score_groups, twins
 from mustsee.evaluate.span_scores import EvidenceScores, SpanScores, score_evidence, score_when
 from mustsee.questions.chance import chance_level
-from mustsee.records import OPEN, PAIR, SET, Question, Video
+from mustsee.records import OPEN, PAIR, SET, Question, Video, group_pairs
 from mustsee.stats import Estimate
 from mustsee.text import LETTERS
 
@@ -161,51 +161,50 @@ def score(
     answerers |= dict.fromkeys(models)
     return [
         _results(
-            model, kept, replies, cluster, open_metrics, choice_metrics, seed=seed, draws=draws
+            kept,
+            ModelAnswers(
+                model=model, clusters=cluster, seed=seed, draws=draws,
+                by_question={n: [a for a in r if a.model == model] for n, r in replies.items()},
+            ),
+            open_metrics,
+            choice_metrics,
         )
         for model in answerers
-    ]
+    ]  # fmt: skip
 
 
 def _results(
-    model: str,
     questions: Sequence[Question],
-    replies: Mapping[str, Sequence[Answer]],
-    cluster: Mapping[str, str],
+    mine: ModelAnswers,
     open_metrics: Mapping[str, OpenMetric],
     choice_metrics: Mapping[str, OpenMetric],
-    *,
-    seed: int,
-    draws: int,
 ) -> EvaluationResults:
-    mine = {n: [a for a in given if a.model == model] for n, given in replies.items()}
     # Where options are withheld from the answerer, a failed call is a failed open-ended answer.
-    withheld = any(_is_open(a) for q in questions if q.options for a in mine[q.question_id])
+    withheld = any(_is_open(a) for q in questions if q.options for a in mine.answers_to(q))
     first = [q for q in questions if q.relation in COUNTED]
     closed = [q for q in first if q.options and not withheld]
     keyed = [q for q in closed if q.answer_index is not None]
-    rows = [score_question(q, mine[q.question_id], cluster) for q in keyed]
+    rows = [score_question(q, mine.answers_to(q), mine.clusters) for q in keyed]
     good = [r for r in rows if r.right is not None]
-    parsed = [a for given in mine.values() for a in given if a.rule]
+    parsed = [a for q in questions for a in mine.answers_to(q) if a.rule]
     chosen = [r for r in good if r.chosen is not None]
     kinds = [r.question.question_type or UNTYPED for r in good]
     macro = None
     if len(set(kinds)) > 1:
         macro = stats.macro(
             [r.right or 0.0 for r in good], kinds, [r.cluster for r in good],
-            draws=draws, seed=seed,
+            draws=mine.draws, seed=mine.seed,
         )  # fmt: skip
     types = _groups(rows, lambda r: [r.question.question_type or UNTYPED])
     open_ended = [q for q in first if (withheld or not q.options) and not q.asks_when]
-    by_turn = _by_turn(mine)
     together = {
-        kind: score_groups(by_turn, groups, cluster)
+        kind: score_groups(groups, mine)
         for kind, groups in groups_by_kind(questions).items()
         if not withheld
     }
     with_reference = [q for q in open_ended if q.answer]
     return EvaluationResults(
-        model=model,
+        model=mine.model,
         weighted=accuracy(good),
         chance=_chance(good),
         macro=macro,
@@ -219,7 +218,7 @@ def _results(
         asked=len(rows),
         failed=len(rows) - len(good),
         not_in_file=sum(
-            r.right is None and any(a.failed == NOT_IN_FILE for a in mine[r.question.question_id])
+            r.right is None and any(a.failed == NOT_IN_FILE for a in mine.answers_to(r.question))
             for r in rows
         ),
         no_key=len(closed) - len(keyed) + len(open_ended) - len(with_reference),
@@ -230,53 +229,42 @@ def _results(
         if chosen
         else None,
         written=_open_ended_score(
-            model,
-            [q for q in with_reference if not is_by_points(q, model)],
+            [q for q in with_reference if not open_scores.is_by_points(q, mine.model)],
             mine,
-            cluster,
             open_metrics,
-            seed=seed,
-            draws=draws,
         ),
-        rubric=rubric(model, open_ended, mine, cluster),
-        by_points=score_points(model, open_ended, mine, cluster),
-        when=score_when(first, mine, cluster),
-        with_evidence=score_evidence(closed, mine, cluster),
-        twins=twins(
-            model, {r.question.question_id: r.right or 0.0 for r in good}, questions, cluster
-        ),
+        rubric=open_scores.rubric(open_ended, mine),
+        by_points=open_scores.score_points(open_ended, mine),
+        when=score_when(first, mine),
+        with_evidence=score_evidence(closed, mine),
+        twins=twins({r.question.question_id: r.right or 0.0 for r in good}, questions, mine),
         sets=together.get(SET),
         pairs=together.get(PAIR),
         groups=together.get(None),
-        choice_metrics=_choice_metrics(keyed, mine, cluster, choice_metrics),
+        choice_metrics=_choice_metrics(keyed, mine, choice_metrics),
     )
 
 
 def _choice_metrics(
-    questions: Sequence[Question],
-    mine: Mapping[str, Sequence[Answer]],
-    cluster: Mapping[str, str],
-    choice_metrics: Mapping[str, OpenMetric],
+    questions: Sequence[Question], mine: ModelAnswers, choice_metrics: Mapping[str, OpenMetric]
 ) -> dict[str, Estimate | None]:
     """The mean of each metric of the replies, against the text of the right option."""
-    replies = [(q, a) for q in questions for a in mine[q.question_id] if a.failed is None]
-    if not replies:
-        return {}
-    texts = [a.reply for _, a in replies]
-    references = [q.options[q.answer_index or 0] for q, _ in replies]
-    clusters = [cluster.get(q.video_id, q.video_id) for q, _ in replies]
-    return {
-        name: _mean_metric(metric, texts, references, clusters)
-        for name, metric in choice_metrics.items()
-    }
+    replies = [(a, q.options[q.answer_index or 0]) for q in questions for a in mine.replies(q)]
+    return _mean_metrics(replies, mine, choice_metrics) if replies else {}
 
 
-def _by_turn(mine: Mapping[str, Sequence[Answer]]) -> dict[str, dict[int, bool]]:
-    """Question id -> rotation -> whether the reply is right. Failed calls are left out."""
-    return {
-        name: {a.rotation: a.correct is True for a in given if a.failed is None}
-        for name, given in mine.items()
-    }
+def _mean_metrics(
+    replies: Sequence[tuple[Answer, str]], mine: ModelAnswers, metrics: Mapping[str, OpenMetric]
+) -> dict[str, Estimate | None]:
+    """The mean of each metric of replies, each with its reference; None where it has no value."""
+    texts, references = [a.reply for a, _ in replies], [reference for _, reference in replies]
+    means: dict[str, Estimate | None] = {}
+    for name, metric in metrics.items():
+        try:
+            means[name] = mine.mean(metric(texts, references), [a.question for a, _ in replies])
+        except ValueError:  # the metric has no value for these answers
+            means[name] = None
+    return means
 
 
 def _is_open(answer: Answer) -> bool:
@@ -315,10 +303,7 @@ def splits(row: QuestionScore) -> list[str]:
 def _groups(
     rows: Sequence[QuestionScore], names: Callable[[QuestionScore], list[str]]
 ) -> dict[str, ScoreGroup]:
-    members: dict[str, list[QuestionScore]] = {}
-    for row in rows:
-        for name in names(row):
-            members.setdefault(name, []).append(row)
+    members = group_pairs((name, row) for row in rows for name in names(row))
     by_name: dict[str, ScoreGroup] = {}
     for name, group in sorted(members.items()):
         good = [r for r in group if r.right is not None]
@@ -355,64 +340,32 @@ def average_tasks(means: Mapping[str, float]) -> dict[str, float]:
 
 
 def _open_ended_score(
-    model: str,
-    questions: Sequence[Question],
-    mine: Mapping[str, Sequence[Answer]],
-    cluster: Mapping[str, str],
-    open_metrics: Mapping[str, OpenMetric],
-    *,
-    seed: int,
-    draws: int,
+    questions: Sequence[Question], mine: ModelAnswers, open_metrics: Mapping[str, OpenMetric]
 ) -> OpenEndedScore | None:
     graded = [q for q in questions if q.question_type not in SCALES or q.options]
-    replies = [(q, a) for q in graded for a in mine[q.question_id] if _is_open(a)]
+    replies = [(a, q.answer) for q in graded for a in mine.answers_to(q) if _is_open(a)]
     if not replies:
         return None
-    judged = [(q, g) for q in graded for g in grades_of(q, model) if g["correct"] is not None]
-    judged_clusters = [cluster.get(q.video_id, q.video_id) for q, _ in judged]
-    verdicts = [bool(g["correct"]) for _, g in judged]
+    judged = [(q, g) for q in graded for g in mine.grades(q, "correct")]
+    verdicts, places = [bool(g["correct"]) for _, g in judged], mine.places(q for q, _ in judged)
     corrected, note = None, "no verdicts" if not judged else ""
     if judged:
-        corrected, note = _corrected(
-            verdicts, judged[0][1], judged_clusters, seed=seed, draws=draws
-        )
-    texts, references = [a.reply for _, a in replies], [q.answer for q, _ in replies]
-    clusters = [cluster.get(q.video_id, q.video_id) for q, _ in replies]
+        corrected, note = _corrected(verdicts, judged[0][1], places, mine)
     return OpenEndedScore(
-        judged=stats.mean([float(v) for v in verdicts], judged_clusters) if judged else None,
+        judged=stats.mean([float(v) for v in verdicts], places) if judged else None,
         corrected=corrected,
         judge=judged[0][1]["by"] if judged else "",
         note=note,
-        metrics={
-            name: _mean_metric(metric, texts, references, clusters)
-            for name, metric in open_metrics.items()
-        },
-        references=reference_hash([[r] for r in references]),
+        metrics=_mean_metrics(replies, mine, open_metrics),
+        references=reference_hash([[reference] for _, reference in replies]),
         asked=len(graded),
-        failed=len(graded) - len({q.question_id for q, _ in replies}),
+        failed=len(graded) - len({a.question.question_id for a, _ in replies}),
         ungraded=len(replies) - len(judged),
     )
 
 
-def _mean_metric(
-    metric: OpenMetric,
-    texts: Sequence[str],
-    references: Sequence[str],
-    clusters: Sequence[Hashable],
-) -> Estimate | None:
-    try:
-        return stats.mean(metric(texts, references), clusters)
-    except ValueError:  # the metric has no value for these answers
-        return None
-
-
 def _corrected(
-    verdicts: Sequence[bool],
-    grade: Mapping[str, Any],
-    clusters: Sequence[str],
-    *,
-    seed: int,
-    draws: int,
+    verdicts: Sequence[bool], grade: Mapping[str, Any], places: Sequence[str], mine: ModelAnswers
 ) -> tuple[Estimate | None, str]:
     """Rogan-Gladen's estimate from the judge's record: sensitivity, specificity, and the number of
     items of each class that these were measured on. Returns it, or None and the reason.
@@ -428,7 +381,8 @@ def _corrected(
         + [i < passes for i in range(int(negative))],
     )
     try:
-        return stats.rogan_gladen(verdicts, sample, clusters, draws=draws, seed=seed), ""
+        estimate = stats.rogan_gladen(verdicts, sample, places, draws=mine.draws, seed=mine.seed)
+        return estimate, ""
     except ValueError as error:
         return None, str(error)
 

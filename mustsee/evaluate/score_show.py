@@ -14,8 +14,7 @@ from rich.text import Text
 
 from mustsee.evaluate.answers import Answer, answers
 from mustsee.evaluate.drawing import new_axes, save_chart
-from mustsee.evaluate.point_scores import PointScores
-from mustsee.evaluate.rubric import SCALES
+from mustsee.evaluate.open_scores import SCALES, PointScores
 from mustsee.evaluate.score import EvaluationResults
 from mustsee.evaluate.span_scores import EVIDENCE_IOU, SpanScores
 from mustsee.files.folders import write_json

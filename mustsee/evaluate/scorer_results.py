@@ -18,7 +18,7 @@ from rich.text import Text
 
 from mustsee.evaluate.rescore import AVERAGE, CAUSES, RescoredReply, find_cause
 from mustsee.evaluate.score_show import new_table, share
-from mustsee.evaluate.scorers.reading import ScoringRule
+from mustsee.evaluate.scorers.official import ScoringRule
 from mustsee.files.folders import write_json
 from mustsee.files.parquet import parquet_writer
 from mustsee.text import LETTERS, printable

@@ -25,7 +25,8 @@ from typing import Any
 
 from mustsee.evaluate.answers import Answer, answers
 from mustsee.evaluate.score import EvaluationResults
-from mustsee.files.folders import write_json
+from mustsee.files.folders import write_json, write_json_lines
+from mustsee.files.parquet import file_digest
 from mustsee.records import Question
 from mustsee.stats import Estimate
 from mustsee.text import LETTERS
@@ -75,15 +76,14 @@ def write_every_eval_ever(
         record = _record(one, name, about)
         lines = list(_samples(one, record, questions))
         path = folder / "every_eval_ever" / place / f"{key}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
         if lines:
-            text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-            path.with_name(f"{key}_samples.jsonl").write_text(text, encoding="utf-8")
+            samples = path.with_name(f"{key}_samples.jsonl")
+            write_json_lines(samples, lines)
             record["detailed_evaluation_results"] = {
                 "format": "jsonl",
-                "file_path": f"{place}/{key}_samples.jsonl",
+                "file_path": f"{place}/{samples.name}",
                 "hash_algorithm": "sha256",
-                "checksum": hashlib.sha256(text.encode()).hexdigest(),
+                "checksum": file_digest(samples),
                 "total_rows": len(lines),
             }
         write_json(path, record)

@@ -8,17 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mustsee import stats
-from mustsee.evaluate.answers import grades_of, mean_of
+from mustsee.evaluate.answers import ModelAnswers, mean_of
 from mustsee.questions.chance import (
     chance_level,
     chance_of_all,
     chance_of_matching,
     chance_of_square,
 )
-from mustsee.records import OPEN, PAIR, SET, Question
+from mustsee.records import OPEN, PAIR, SET, Question, group_pairs
 from mustsee.stats import Difference, Estimate
-
-_Score = tuple[float, str]  # with the cluster that it counts in
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +58,7 @@ def groups_by_kind(questions: Sequence[Question]) -> dict[str | None, list[list[
     """Return the groups of at least two questions by kind: sets, pairs, and None for groups on one
     fact (a question and its siblings).
     """
-    members: dict[str, list[Question]] = {}
-    for question in questions:
-        if question.group is not None:
-            members.setdefault(question.group, []).append(question)
+    members = group_pairs((q.group, q) for q in questions if q.group is not None)
     by_kind: dict[str | None, list[list[Question]]] = {SET: [], PAIR: [], None: []}
     for group in members.values():
         relations = {q.relation for q in group}
@@ -73,77 +68,59 @@ def groups_by_kind(questions: Sequence[Question]) -> dict[str | None, list[list[
     return by_kind
 
 
-def score_groups(
-    answered: Mapping[str, Mapping[int, bool]],
-    groups: Sequence[Sequence[Question]],
-    cluster: Mapping[str, str],
-) -> GroupScores | None:
-    """Score groups; None if none was answered completely.
-
-    `answered`: by question id, whether the reply to each rotation of the options is right.
-    `cluster`: by video id. A group is scored for each rotation, and the scores are averaged.
+def score_groups(groups: Sequence[Sequence[Question]], mine: ModelAnswers) -> GroupScores | None:
+    """Score groups; None if none was answered completely. A group is scored for each rotation of
+    the options, and the scores are averaged.
     """
-    single, whole, squared = list[_Score](), list[_Score](), list[_Score]()
+    single, whole, squared = list[float](), list[float](), list[float]()
     counted: list[Sequence[Question]] = []
     for group in groups:
-        replies = [answered.get(q.question_id, {}) for q in group]
+        replies = [{a.rotation: float(a.correct is True) for a in mine.replies(q)} for q in group]
         rotations = set[int].intersection(*(set(r) for r in replies))
         if not rotations:
             continue
         counted.append(group)
-        place = cluster.get(group[0].video_id, group[0].video_id)
-        shares = [mean_of([float(r[n]) for r in replies]) for n in rotations]
-        single += [(mean_of([float(r[n]) for n in rotations]), place) for r in replies]
-        whole.append((mean_of([float(share == 1) for share in shares]), place))
-        squared.append((mean_of([share**2 for share in shares]), place))
+        shares = [mean_of([r[n] for r in replies]) for n in rotations]
+        single += [mean_of([r[n] for n in rotations]) for r in replies]
+        whole.append(mean_of([float(share == 1) for share in shares]))
+        squared.append(mean_of([share**2 for share in shares]))
     if not counted:
         return None
-    closed = all(q.options for group in counted for q in group)
+    closed = all(q.options for g in counted for q in g)
     matchings = [m for g in counted if (m := chance_of_matching(g))] if closed else []
+    firsts, members = [g[0] for g in counted], [q for g in counted for q in g]
     shared = len(matchings) == len(counted)
     return GroupScores(
-        single=_mean(single),
-        single_chance=chance_level(q for group in counted for q in group),
-        whole=_mean(whole),
+        single=mine.mean(single, [g[0] for g in counted for _ in g]),
+        single_chance=chance_level(members),
+        whole=mine.mean(whole, firsts),
         whole_chance=mean_of([chance_of_all(g) for g in counted]) if closed else None,
-        squared=_mean(squared),
+        squared=mine.mean(squared, firsts),
         squared_chance=mean_of([chance_of_square(g) for g in counted]) if closed else None,
         whole_matching=mean_of([m.whole for m in matchings]) if shared else None,
         squared_matching=mean_of([m.squared for m in matchings]) if shared else None,
     )
 
 
-def _mean(scores: Sequence[_Score]) -> Estimate:
-    return stats.mean([value for value, _ in scores], [cluster for _, cluster in scores])
-
-
 def twins(
-    model: str,
-    right: Mapping[str, float],
-    questions: Sequence[Question],
-    cluster: Mapping[str, str],
+    right: Mapping[str, float], questions: Sequence[Question], mine: ModelAnswers
 ) -> Twins | None:
     """Score the pairs of which both were answered and the twin was graded; None without a pair.
 
-    `right`: question id -> score, of the questions answered by choice. `cluster`: by video id.
+    `right`: question id -> score, of the questions answered by choice.
     """
-    pairs: list[tuple[float, float, str]] = []
-    by_id, chosen = {q.question_id: q for q in questions}, list[Question]()
-    for question in questions:
-        first = question.sibling_of
-        if question.relation != OPEN or first is None or first not in right:
-            continue
-        grades = [float(c) for g in grades_of(question, model) if (c := g["correct"]) is not None]
-        if grades:
-            place = cluster.get(question.video_id, question.video_id)
-            pairs.append((right[first], mean_of(grades), place))
-            chosen.append(by_id[first])
-    if not pairs:
+    by_id = {q.question_id: q for q in questions}
+    good = [
+        q for q in questions
+        if q.relation == OPEN and q.sibling_of in right and mine.grades(q, "correct")
+    ]  # fmt: skip
+    if not good:
         return None
-    choice, written, clusters = (list(column) for column in zip(*pairs, strict=True))
+    choice = [right[q.sibling_of or ""] for q in good]
+    written = mine.mean_grades(good, "correct")
     return Twins(
-        choice=stats.mean(choice, clusters),
-        chance=chance_level(chosen),
-        written=stats.mean(written, clusters),
-        gap=stats.paired_difference(choice, written, clusters),
+        choice=mine.mean(choice, good),
+        chance=chance_level(by_id[q.sibling_of or ""] for q in good),
+        written=mine.mean(written, good),
+        gap=stats.paired_difference(choice, written, mine.places(good)),
     )

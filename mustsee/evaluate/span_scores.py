@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mustsee import stats
-from mustsee.evaluate.answers import Answer, mean_of
+from mustsee.evaluate.answers import ModelAnswers, mean_of
 from mustsee.evaluate.span_replies import parse_spans, split_evidence
 from mustsee.questions.drafts import needed_seconds
 from mustsee.records import Question, Span
@@ -61,46 +60,28 @@ def measure_iou(named: Sequence[Span], right: Sequence[Span]) -> float:
     return shared / either if either else 0.0
 
 
-def score_when(
-    questions: Sequence[Question],
-    mine: Mapping[str, Sequence[Answer]],
-    cluster: Mapping[str, str],
-) -> SpanScores | None:
-    """Return the scores of a model's answers to questions that ask when; None if it was asked none.
-    `mine`: question id -> the model's answers. `cluster`: by video id.
+def score_when(questions: Sequence[Question], mine: ModelAnswers) -> SpanScores | None:
+    """Return the scores of a model's answers to questions that ask when; None if it was asked
+    none.
     """
     asked = [q for q in questions if q.asks_when]
-    named = {
-        q.question_id: [parse_spans(a.reply) for a in mine[q.question_id] if a.failed is None]
-        for q in asked
-    }
-    if not any(mine[q.question_id] for q in asked):
-        return None
-    return _score_spans(asked, named, cluster)
+    named = {q.question_id: [parse_spans(a.reply) for a in mine.replies(q)] for q in asked}
+    return _score_spans(asked, named, mine) if any(map(mine.answers_to, asked)) else None
 
 
-def score_evidence(
-    questions: Sequence[Question],
-    mine: Mapping[str, Sequence[Answer]],
-    cluster: Mapping[str, str],
-) -> EvidenceScores | None:
+def score_evidence(questions: Sequence[Question], mine: ModelAnswers) -> EvidenceScores | None:
     """Return the scores of answers with evidence; None if no reply names any. A reply without the
     line has no evidence, which counts as unreadable.
     """
     asked = [q for q in questions if q.options and q.evidence and q.answer_index is not None]
     given = {
-        q.question_id: [
-            (a.correct is True, split_evidence(a.reply))
-            for a in mine[q.question_id]
-            if a.failed is None
-        ]
+        q.question_id: [(a.correct is True, split_evidence(a.reply)) for a in mine.replies(q)]
         for q in asked
     }
     if not any(found for replies in given.values() for _, found in replies):
         return None
     named = {name: [found and found[1] for _, found in each] for name, each in given.items()}
     good = [q for q in asked if given[q.question_id]]
-    videos = [cluster.get(q.video_id, q.video_id) for q in good]
     right, both = list[float](), list[float]()
     for q in good:
         hits = [float(is_right) for is_right, _ in given[q.question_id]]
@@ -108,27 +89,26 @@ def score_evidence(
         right.append(mean_of(hits))
         both.append(mean_of([hit * is_near for hit, is_near in zip(hits, near, strict=True)]))
     return EvidenceScores(
-        right=stats.mean(right, videos),
-        with_evidence=stats.mean(both, videos),
-        spans=_score_spans(asked, named, cluster),
+        right=mine.mean(right, good),
+        with_evidence=mine.mean(both, good),
+        spans=_score_spans(asked, named, mine),
     )
 
 
 def _score_spans(
     asked: Sequence[Question],
     named: Mapping[str, Sequence[Sequence[Span] | None]],
-    cluster: Mapping[str, str],
+    mine: ModelAnswers,
 ) -> SpanScores:
     good = [q for q in asked if named[q.question_id]]
-    videos = [cluster.get(q.video_id, q.video_id) for q in good]
     ious = [[measure_iou(spans or (), q.evidence) for spans in named[q.question_id]] for q in good]
     replies = [spans for each in named.values() for spans in each]
     return SpanScores(
         recall={
-            str(t): stats.mean([mean_of([float(i >= t) for i in each]) for each in ious], videos)
+            str(t): mine.mean([mean_of([float(i >= t) for i in each]) for each in ious], good)
             for t in (THRESHOLDS if good else ())
         },
-        mean_iou=stats.mean([mean_of(each) for each in ious], videos) if good else None,
+        mean_iou=mine.mean([mean_of(each) for each in ious], good) if good else None,
         asked=len(asked),
         failed=len(asked) - len(good),
         replies=len(replies),

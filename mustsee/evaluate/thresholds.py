@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.drawing import new_figure
 from mustsee.evaluate.score import accuracy, score_question
-from mustsee.records import Question
+from mustsee.records import Question, group_pairs
 from mustsee.stats import Estimate
 
 if TYPE_CHECKING:
@@ -80,11 +80,11 @@ def accuracy_by_threshold(
 
 def _wrong_runs(question: Question) -> dict[str, list[bool]]:
     """Whether each run of a filter on the last wording was wrong; unparseable runs are left out."""
-    found: dict[str, list[bool]] = {}
-    for verdict in question.verdicts[question.earlier_verdicts :]:
-        if verdict.filter in GUESSES and verdict.correct is not None:
-            found.setdefault(verdict.filter, []).append(not verdict.correct)
-    return found
+    return group_pairs(
+        (v.filter, not v.correct)
+        for v in question.verdicts[question.earlier_verdicts :]
+        if v.filter in GUESSES and v.correct is not None
+    )
 
 
 def _accuracy(

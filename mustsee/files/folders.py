@@ -15,7 +15,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -184,9 +184,43 @@ def _walk(top: str, *, whole: bool) -> Iterator[tuple[str, bool]]:
                 yield entry.path, bool(link) or entry.is_symlink()
 
 
-def write_json(path: Path, value: object) -> None:
+def write_json(path: Path, value: object, indent: int = 2) -> None:
     """Write a value as indented JSON into a local file, which appears whole or not at all."""
-    write_whole(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, (json.dumps(value, indent=indent, ensure_ascii=False) + "\n").encode())
+
+
+def write_json_lines(path: Path, values: Iterable[object]) -> None:
+    """Write each value as a line of JSON into a local file, one after another."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
+
+
+class JsonItems:
+    """Writer of a JSON list, or with `keyed` an object, indented like the releases."""
+
+    def __init__(self, path: Path, *, keyed: bool = False) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("w", encoding="utf-8")
+        self._open, self._close = "{}" if keyed else "[]"
+        self._file.write(self._open)
+        self._count = 0
+
+    def add(self, value: object, key: str | None = None) -> None:
+        """Write an item, in an object with its key."""
+        text = json.dumps(value, indent=4, ensure_ascii=False).replace("\n", "\n    ")
+        name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
+        self._file.write(f"{',' * (self._count > 0)}\n    {name}{text}")
+        self._count += 1
+
+    def __enter__(self) -> JsonItems:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end = "\n" if self._count else ""
+        self._file.write(f"{end}{self._close}\n")
+        self._file.close()
 
 
 def write_whole(path: Path, content: bytes) -> None:

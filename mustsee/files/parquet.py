@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
 from mustsee.errors import UserError
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+T = TypeVar("T")
 RECORD = "run.json"
+ROW_GROUP_ROWS = 1024  # the same as in a run's questions.parquet
 DIGESTS = "tables"  # key of `run.json`: path of a table in the folder -> its SHA-256
 
 
@@ -49,6 +51,41 @@ def write_parquet(table: pa.Table, path: Path) -> None:
     """Write a table whose pages have checksums."""
     with parquet_writer(path, table.schema) as file:
         file.write_table(table)
+
+
+class Parquet(Generic[T]):
+    """Writer of a parquet file; `table` turns `group` rows at a time into a table."""
+
+    def __init__(
+        self,
+        path: Path,
+        table: Callable[[Sequence[T]], pa.Table],
+        *,
+        group: int = ROW_GROUP_ROWS,
+        compression: str = "zstd",
+    ) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.schema = table(()).schema
+        self._table, self._group, self._rows = table, group, list[T]()
+        self._file = parquet_writer(path, self.schema, compression)
+        self._empty = True
+
+    def add(self, row: T) -> None:
+        self._rows.append(row)
+        if len(self._rows) == self._group:
+            self._write()
+
+    def _write(self) -> None:
+        self._file.write_table(self._table(self._rows))
+        self._rows, self._empty = [], False
+
+    def __enter__(self) -> Parquet[T]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._rows or self._empty:
+            self._write()
+        self._file.close()
 
 
 def parts(table: Path) -> list[Path]:

@@ -17,6 +17,7 @@ from itertools import cycle, islice, permutations
 
 from mustsee.judge.data import LabelledPair
 from mustsee.judge.judge import JudgeItem, Score
+from mustsee.records import group_pairs
 
 FILLER = (
     "This can be seen over the course of the video.",
@@ -215,10 +216,8 @@ def report(
     cases: Sequence[BiasCase], score: Callable[[Sequence[JudgeItem]], Sequence[Score]]
 ) -> list[BiasRow]:
     """Return one row per kind, in the order of their first case. Refused items are left out."""
-    kinds: dict[str, list[tuple[BiasCase, Score]]] = {}
-    for case, case_score in zip(cases, score([c.item for c in cases]), strict=True):
-        if case_score.score is not None:
-            kinds.setdefault(case.kind, []).append((case, case_score))
+    scored = zip(cases, score([c.item for c in cases]), strict=True)
+    kinds = group_pairs((c.kind, (c, s)) for c, s in scored if s.score is not None)
     rows: list[BiasRow] = []
     for kind, pairs in kinds.items():
         judged = [s.equivalent != c.expected for c, s in pairs if c.expected is not None]
@@ -241,8 +240,6 @@ def false_positives(
     pairs: Sequence[LabelledPair], verdicts: Sequence[bool]
 ) -> dict[str, tuple[int, float]]:
     """Return question type -> (number of FALSE pairs, share of them judged TRUE)."""
-    by_type: dict[str, list[bool]] = {}
-    for pair, verdict in zip(pairs, verdicts, strict=True):
-        if not pair.label:
-            by_type.setdefault(question_type(pair.question), []).append(verdict)
+    judged = zip(pairs, verdicts, strict=True)
+    by_type = group_pairs((question_type(p.question), v) for p, v in judged if not p.label)
     return {k: (len(v), sum(v) / len(v)) for k, v in sorted(by_type.items())}

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from mustsee.judge.data import LabelledPair
 from mustsee.judge.lexical import refuses, words
 from mustsee.judge.mini_fit import nearest
+from mustsee.records import group_pairs
 
 REFUSALS = (
     "This information is not present in the provided frames.",
@@ -121,9 +122,7 @@ def _other_answers(
     pairs: Sequence[LabelledPair], rng: random.Random
 ) -> Callable[[LabelledPair], str]:
     """Return a function that draws a short answer to another question of the same kind."""
-    kinds: dict[str, list[LabelledPair]] = defaultdict(list)
-    for pair in pairs:
-        kinds[_question_kind(pair)].append(pair)
+    kinds = group_pairs((_question_kind(pair), pair) for pair in pairs)
 
     def other(pair: LabelledPair) -> str:
         reference_words = {w for r in pair.references for w in words(r)}

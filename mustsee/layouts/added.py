@@ -20,7 +20,7 @@ from mustsee.layouts.errata import name_ids
 from mustsee.layouts.reading import QuestionFile, answer_of
 from mustsee.layouts.ticks import BY_HAND, edit_by_hand, words_of
 from mustsee.media.video_names import SEVERAL, VideoNames
-from mustsee.records import Question, Span, Video
+from mustsee.records import Question, Span, Video, group_pairs
 from mustsee.text import printable
 from mustsee.verify.reasons import failure_reasons, undecided_reasons
 
@@ -116,9 +116,7 @@ def add_questions(
         _forget_results(q, before[q.question_id], subset) if q.question_id in edited else q
         for q in present
     ]
-    by_video: dict[str, list[Question]] = {}
-    for question in (*present, *file.added.values()):
-        by_video.setdefault(question.video_id, []).append(question)
+    by_video = group_pairs((q.video_id, q) for q in (*present, *file.added.values()))
     return AddedQuestions(
         rows=tuple(replace(v, questions=tuple(by_video.get(v.video_id, ()))) for v in videos),
         added=tuple(file.added),

@@ -21,7 +21,7 @@ from mustsee.layouts.card_figures import (
     scores_text,
 )
 from mustsee.layouts.errata import CORRECTED_BY
-from mustsee.records import PAIR, SET, Question, Video, untested_note
+from mustsee.records import PAIR, SET, Question, Video, group_pairs, untested_note
 
 CONTENTS = (  # what a row holds: `Question.evidence`, `.verdicts`, `.provenance`
     "evidence",
@@ -130,10 +130,7 @@ class CardCounts:
     @property
     def untested_note(self) -> str:
         """A warning if rules replaced a language model; else empty."""
-        models_by_filter: dict[str, list[str]] = {}
-        for name, model in self.verdicts:
-            models_by_filter.setdefault(name, []).append(model)
-        return untested_note(models_by_filter)
+        return untested_note(group_pairs(self.verdicts))
 
     @property
     def biases(self) -> dict[str, float | int]:

@@ -11,12 +11,12 @@ option, and no other, in the evidence, so that the wrong ones are certainly wron
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from mustsee.files.folders import write_json_lines
 from mustsee.layouts import video_files
 from mustsee.layouts.reading import Questions, answer_of, by_id, kept_questions
 from mustsee.records import Question, Trace, Video
@@ -39,7 +39,7 @@ def write(
         for question in kept_questions(questions)
         if answer_of(question)
     )
-    _write_lines(records, Path(path), "chat.jsonl")
+    write_json_lines(_file(path, "chat.jsonl"), records)
     return video_files.as_read(videos_by_id.values())
 
 
@@ -62,17 +62,13 @@ def write_preference(
         for question in kept_questions(questions)
         for pair in _pairs(question, videos_by_id.get(question.video_id), each, seed)
     )
-    _write_lines(pairs, Path(path), "preference.jsonl")
+    write_json_lines(_file(path, "preference.jsonl"), pairs)
     return video_files.as_read(videos_by_id.values())
 
 
-def _write_lines(records: Iterable[dict[str, Any]], path: Path, name: str) -> None:
-    """Write the records to `path`, if it is a .jsonl, else to the file `name` in it."""
-    file = path if path.suffix == ".jsonl" else path / name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w", encoding="utf-8") as lines:
-        for record in records:
-            lines.write(json.dumps(record, ensure_ascii=False) + "\n")
+def _file(path: str | Path, name: str) -> Path:
+    """Return the file to write: the path itself, or `name` in its folder."""
+    return Path(path) if str(path).endswith(".jsonl") else Path(path) / name
 
 
 def _answer_text(question: Question, *, traces: bool) -> str:

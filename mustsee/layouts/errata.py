@@ -19,12 +19,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from mustsee.errors import UserError
+from mustsee.files.folders import write_json_lines
 from mustsee.files.tables import one_line_error, parse_json
 from mustsee.layouts.reading import QuestionFile, Questions, Rereadable, answer_of
-from mustsee.records import OPEN, Question, Repair, Span
+from mustsee.records import OPEN, Question, Repair, Span, group_pairs
 from mustsee.text import LETTERS, name_some, printable
 from mustsee.verify.repair import wording_fields
 
@@ -195,11 +196,7 @@ class Errata:
         changed = {*by_state["corrected"], *by_state["bad"]}
         return ErrataOutcome(
             path=self.path,
-            corrected=tuple(by_state["corrected"]),
-            bad=tuple(by_state["bad"]),
-            confirmed=tuple(by_state["confirmed"]),
-            already=tuple(by_state["already"]),
-            undecided=tuple(by_state["undecided"]),
+            **{s: tuple(by_state[s]) for s in get_args(State) if s != "mismatched"},
             unknown=tuple(unknown),
             contradictory=self.contradictory,
             mismatched=tuple(mismatched),
@@ -327,11 +324,9 @@ def read_errata(path: str | Path) -> Errata:
         lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
     except (OSError, ValueError) as error:
         raise UserError(f"cannot read errata={str(path)!r}: {one_line_error(error)}") from error
-    by_id: dict[str, list[Erratum]] = {}
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            entry = _entry(line, f"errata={str(path)!r}, line {number}")
-            by_id.setdefault(entry.id, []).append(entry)
+    where = f"errata={str(path)!r}, line "
+    listed = [_entry(x, f"{where}{n}") for n, x in enumerate(lines, 1) if x.strip()]
+    by_id = group_pairs((entry.id, entry) for entry in listed)
     if not by_id:
         raise UserError(f"errata={str(path)!r} has no entries")
     entries: dict[str, Erratum] = {}
@@ -382,5 +377,4 @@ def _span(value: Any, where: str) -> Span | None:
 
 def write_errata(entries: Iterable[Erratum], path: Path) -> None:
     """Write one line for each entry."""
-    lines = [json.dumps(entry.plain(), ensure_ascii=False) + "\n" for entry in entries]
-    path.write_text("".join(lines), encoding="utf-8")
+    write_json_lines(path, (entry.plain() for entry in entries))

@@ -13,12 +13,12 @@ its database, which differs from version to version.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.files.folders import write_json
 from mustsee.layouts import video_files
 from mustsee.layouts.reading import Questions, kept_questions
 from mustsee.layouts.reading import facts as without_results
@@ -65,9 +65,7 @@ def write(
     for video_id, of_video in seen_facts.items():
         for fact in of_video:
             labels.add(names[video_id], *_describe_fact(fact), fact.seen, known[video_id])
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(labels.plain(), ensure_ascii=False, indent=1)
-    (folder / FILE).write_text(text, encoding="utf-8")
+    write_json(folder / FILE, labels.plain(), indent=1)
     files = video_files.include(known.values(), folder, videos, into=DATA)
     without_file = len(names) - sum(video_files.file_name(v) is not None for v in known.values())
     left = sum(1 for _ in chosen) - with_evidence

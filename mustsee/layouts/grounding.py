@@ -12,13 +12,12 @@ file. A video is named as its file is, in Charades-STA without the ending.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.files.folders import file_name
+from mustsee.files.folders import file_name, write_json_lines
 from mustsee.layouts import video_files
 from mustsee.layouts.reading import Questions, by_id, kept_questions
 from mustsee.questions.templates import stated_phrase
@@ -70,15 +69,11 @@ def write_timelens(questions: Questions, path: str | Path, videos: Iterable[Vide
         event = {"query": _word_sentence(question), "span": spans}
         events.setdefault(question.video_id, []).append(event)
     lengths = {name: videos_by_id[name].duration for name in events if name in videos_by_id}
-    with (folder / TIMELENS_FILE).open("w", encoding="utf-8") as lines:
-        for name, own in events.items():
-            record = {
-                "source": SOURCE,
-                "video_path": names[name],
-                "duration": lengths.get(name),
-                "events": own,
-            }
-            lines.write(json.dumps(record, ensure_ascii=False) + "\n")
+    records = (
+        {"source": SOURCE, "video_path": names[name], "duration": lengths.get(name), "events": own}
+        for name, own in events.items()
+    )
+    write_json_lines(folder / TIMELENS_FILE, records)
     unknown = sum(lengths.get(name) is None for name in events)
     said = [_describe_count(sum(map(len, events.values())))]
     if unknown:

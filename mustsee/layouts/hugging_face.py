@@ -12,26 +12,26 @@ are `layout=inspect`, `lmms_eval` and `vlmevalkit`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from mustsee.files import schemas
-from mustsee.files.parquet import write_parquet
+from mustsee.files.folders import write_json
+from mustsee.files.parquet import Parquet, write_parquet
 from mustsee.layouts import card as cards
-from mustsee.layouts import croissant, video_files
+from mustsee.layouts import video_files
 from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.reading import Questions, by_id
-from mustsee.layouts.row_writer import Parquet
 from mustsee.layouts.video_files import file_name
 from mustsee.records import Question, Video
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SPLITS = ("train", "validation", "test")
 VIDEO = (
@@ -91,14 +91,7 @@ def write(
     (path / "README.md").write_text(text, encoding="utf-8")
     if (tasks := eval_tasks(card.title, tally)) is not None:
         (path / EVAL_FILE).write_text(tasks, encoding="utf-8")
-    croissant.write(
-        path,
-        columns,
-        title=card.title,
-        contents=cards.describe_contents(tally),
-        licence=card.licence,
-        responsible=_responsible(card, tally, known_videos),
-    )
+    _write_croissant(path, columns, card, tally, known_videos)
     if included:
         return video_files.describe_included(len(names), videos, without_file=without_file)
     line = video_files.where_to_put(names)
@@ -109,8 +102,6 @@ def with_videos(questions: Sequence[Question], videos_by_id: Mapping[str, Video]
     """Return the table of questions with `video` (the file's name), `start` and `end` of a clip,
     and `source`, the clip's video (whose questions are one cluster in confidence intervals).
     """
-    import pyarrow as pa
-
     table = schemas.questions_table(questions)
     rows = [videos_by_id.get(q.video_id) or Video(video_id=q.video_id, uri="") for q in questions]
     columns = {
@@ -192,3 +183,84 @@ def eval_tasks(title: str, tally: CardCounts) -> str | None:
         "evaluation_framework: inspect-ai\ntasks:\n"
     )
     return head + "".join(_TASK.format(split=name) for name in complete)
+
+
+CROISSANT_FILE = "croissant.json"
+RAI = "http://mlcommons.org/croissant/RAI/"
+CONTEXT = Path(__file__).parents[1] / "assets" / "croissant_context.json"
+
+
+def _write_croissant(
+    folder: Path, columns_by_table: Mapping[str, pa.Schema], card: Card, tally: CardCounts,
+    videos: Iterable[Video],
+) -> None:  # fmt: skip
+    """Write `croissant.json`, Croissant 1.0 with its responsible-AI fields, for a folder of
+    parquet files. They are named relative to the folder, with their SHA-256, so that it can be
+    moved and published.
+    """
+    about = cards.describe_contents(tally)
+    value: dict[str, Any] = {
+        "@context": json.loads(CONTEXT.read_text("utf-8")),
+        "@type": "sc:Dataset",
+        "name": card.title,
+        "description": f"Questions on videos. {about} README.md describes them.",
+        "conformsTo": ["http://mlcommons.org/croissant/1.0", RAI + "1.0"],
+        "license": card.licence,
+        **_responsible(card, tally, videos),
+        "distribution": [_file(folder, name) for name in columns_by_table],
+        "recordSet": [_records(name, columns) for name, columns in columns_by_table.items()],
+    }
+    write_json(folder / CROISSANT_FILE, value)
+
+
+def _file(folder: Path, name: str) -> dict[str, Any]:
+    with (folder / name).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": name,
+        "contentSize": f"{(folder / name).stat().st_size} B",
+        "encodingFormat": "application/x-parquet",
+        "sha256": digest,
+    }
+
+
+def _records(name: str, columns: pa.Schema) -> dict[str, Any]:
+    key = Path(name).stem
+    return {
+        "@type": "cr:RecordSet",
+        "@id": key,
+        "name": key,
+        "field": [_field(name, key, item.name, item.type) for item in columns],
+    }
+
+
+def _field(file: str, parent: str, name: str, kind: pa.DataType, path: str = "") -> dict[str, Any]:
+    """Return a column, or with `path` (`column.subfield`) a subfield."""
+    repeated = pa.types.is_list(kind)
+    inner = kind.value_type if repeated else kind
+    column, _, rest = (path or name).partition(".")
+    source: dict[str, Any] = {"fileObject": {"@id": file}, "extract": {"column": column}}
+    if rest:
+        source["transform"] = {"jsonPath": rest}
+    field: dict[str, Any] = {"@type": "cr:Field", "@id": f"{parent}/{name}", "name": name}
+    if repeated:
+        field["repeated"] = True
+    if pa.types.is_struct(inner):
+        subfields = [(subfield.name, subfield.type) for subfield in inner]
+        field["source"] = source
+        field["subField"] = [
+            _field(file, field["@id"], n, t, f"{path or name}.{n}") for n, t in subfields
+        ]
+        return field
+    return {**field, "dataType": _type(inner), "source": source}
+
+
+def _type(kind: pa.DataType) -> str:
+    if pa.types.is_boolean(kind):
+        return "sc:Boolean"
+    if pa.types.is_integer(kind):
+        return "sc:Integer"
+    return "sc:Float" if pa.types.is_floating(kind) else "sc:Text"

@@ -38,9 +38,8 @@ _MARKED = re.compile(
     r"(?P<space>\s*)(?P<rest>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_ORDER = re.compile(
-    r"\W*[(\[]?[A-Za-z0-9]\s*[)\]]"
-)  # "(a)(c)(b)" is an order, not an option "(c)(b)"
+# "(a)(c)(b)" is an order, not an option "(c)(b)".
+_ORDER = re.compile(r"\W*[(\[]?[A-Za-z0-9]\s*[)\]]")
 
 
 @dataclass(frozen=True, kw_only=True)

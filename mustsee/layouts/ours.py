@@ -17,7 +17,7 @@ from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.files import schemas
-from mustsee.files.parquet import check_digests, parts
+from mustsee.files.parquet import Parquet, check_digests, parts
 from mustsee.files.tables import parse_json, resolve_uri
 from mustsee.layouts.reading import (
     FileFault,
@@ -29,18 +29,12 @@ from mustsee.layouts.reading import (
     Row,
     each_row,
 )
-from mustsee.layouts.row_writer import Parquet
 from mustsee.layouts.ticks import apply_tick, read_ticks
 from mustsee.records import Question, Video
 
 VIDEOS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")
-VIDEO_COLUMNS = (
-    "video",
-    "start",
-    "end",
-    "source",
-)  # columns of its video in a question's row
+VIDEO_COLUMNS = ("video", "start", "end", "source")  # columns of its video in a question's row
 CHECKED_COLUMNS = ("options", "answer_index", "answer", "drop", *VIDEO_COLUMNS)
 REQUIRED_COLUMNS = {
     f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING

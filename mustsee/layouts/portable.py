@@ -8,24 +8,16 @@ letters of the question's options count, and the camera wearer C is not read as 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from mustsee import errors, prompts, text
 from mustsee.errors import UserError
 from mustsee.files import fetch
-from mustsee.layouts import hugging_face, task_scoring, video_files
-from mustsee.layouts.reading import (
-    BATCH_ROWS,
-    Questions,
-    Rereadable,
-    answer_of,
-    by_id,
-    first,
-    kept_questions,
-)
+from mustsee.layouts import hugging_face, reading, task_scoring, video_files
+from mustsee.layouts.reading import Questions, Rereadable
 from mustsee.records import COUNTED, Question, Video
 from mustsee.replies import extract, overlap, thinking
 
@@ -60,37 +52,33 @@ def make_folder(path: str | Path, name: str) -> Path:
 def multiple_choice_questions(questions: Questions) -> Rereadable[Question]:
     """Return the kept multiple-choice questions with a known answer, without twins."""
     return Rereadable(
-        lambda: (q for q in first(questions) if q.options and q.answer_index is not None)
+        lambda: (q for q in reading.first(questions) if q.options and q.answer_index is not None)
     )
 
 
-def open_ended_questions(questions: Questions) -> Rereadable[Question]:
-    """Return the kept open-ended questions with a known answer and without points, including
-    twins; none that asks when, since these tasks compare words.
+def _is_open(question: Question) -> bool:
+    """Whether it is open-ended with a known answer and without points, twins among them. None asks
+    when, since these tasks compare words.
     """
-    return Rereadable(
-        lambda: (
-            q
-            for q in kept_questions(questions)
-            if not q.options and answer_of(q) and not q.points and not q.asks_when
-        )
-    )
+    has_answer = bool(reading.answer_of(question)) and not question.points
+    return not question.options and has_answer and not question.asks_when
 
 
-def pointed_questions(questions: Questions) -> Rereadable[Question]:
-    """Return the kept questions whose answers are graded by points."""
-    return Rereadable(
-        lambda: (
-            q
-            for q in kept_questions(questions)
-            if not q.options and any(point.state == COUNTED for point in q.points)
-        )
-    )
+def _is_pointed(question: Question) -> bool:
+    """Whether its answers are graded by points."""
+    return not question.options and any(point.state == COUNTED for point in question.points)
+
+
+OPEN_TASKS = {"open": _is_open, "points": _is_pointed}  # ending of a task's name -> its questions
+
+
+def _select(questions: Questions, keep: Callable[[Question], bool]) -> Rereadable[Question]:
+    return Rereadable(lambda: filter(keep, reading.kept_questions(questions)))
 
 
 def open_tasks(questions: Questions) -> dict[str, Rereadable[Question]]:
     """Return ending of a task's name -> its questions, for those without options, if it has any."""
-    found = {"open": open_ended_questions(questions), "points": pointed_questions(questions)}
+    found = {ending: _select(questions, keep) for ending, keep in OPEN_TASKS.items()}
     return {ending: some for ending, some in found.items() if any(True for _ in some)}
 
 
@@ -107,24 +95,23 @@ def group_metrics(questions: Questions) -> list[str]:
 
 def portable_questions(questions: Questions) -> Rereadable[Question]:
     """Return the multiple-choice questions, then the open-ended ones, then those with points."""
-    return Rereadable(
-        lambda: (
-            q
-            for select in (multiple_choice_questions, open_ended_questions, pointed_questions)
-            for q in select(questions)
-        )
-    )
+    choice = multiple_choice_questions(questions)
+    others = [_select(questions, keep) for keep in OPEN_TASKS.values()]
+    return Rereadable(lambda: chain(choice, *others))
 
 
 def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, Any]]:
     """Yield the questions as rows of `COLUMNS`."""
-    videos_by_id, remaining = by_id(videos), iter(questions)
-    while batch := list(islice(remaining, BATCH_ROWS)):
+    videos_by_id, remaining = reading.by_id(videos), iter(questions)
+    while batch := list(islice(remaining, reading.BATCH_ROWS)):
         yield from hugging_face.with_videos(batch, videos_by_id).select(COLUMNS).to_pylist()
 
 
-def where_to_put(questions: Questions, videos: Iterable[Video]) -> str:
-    """Return a line that says where the video files belong (`task_scoring.video_path`)."""
+def complete_task(folder: Path, questions: Questions, videos: Iterable[Video]) -> str:
+    """Write `reading` into a task's folder, and return a line that says where the video files
+    belong (`task_scoring.video_path`).
+    """
+    write_reading(folder / "reading")
     line = video_files.where_to_put(video_files.names_of(videos, portable_questions(questions)))
     return f"{line}, or name their folder in MUSTSEE_VIDEOS" if line else ""
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,14 +13,8 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 import pyarrow as pa
 
 from mustsee.errors import UserError
+from mustsee.files import tables
 from mustsee.files.parquet import open_parquet
-from mustsee.files.tables import (
-    csv_records,
-    find_delimiter,
-    header_lines,
-    one_line_error,
-    parse_json,
-)
 from mustsee.records import Question, Video
 
 T = TypeVar("T")
@@ -273,7 +265,7 @@ def each_row(path: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
             yield cast(Row, row)
     except (OSError, ValueError, OverflowError, pa.ArrowException, csv.Error) as error:
         raise UserError(
-            f"cannot read questions from {str(path)!r}: {one_line_error(error)}"
+            f"cannot read questions from {str(path)!r}: {tables.one_line_error(error)}"
         ) from error
 
 
@@ -300,7 +292,7 @@ def _records(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
         yield from (record for _, record in _numbered_records(path))
         return
     with path.open(encoding="utf-8-sig") as file:
-        value: Any = parse_json(file.read())
+        value: Any = tables.parse_json(file.read())
     if not isinstance(value, list):
         raise UserError(
             f"{str(path)!r} holds a {type(value).__name__}: expected a list of questions"
@@ -315,9 +307,9 @@ def _numbered_records(path: Path) -> Iterator[tuple[int, Any]]:
         if path.suffix == ".jsonl":
             for number, line in enumerate(file, 1):
                 if line.strip():
-                    yield number, parse_json(line, f"line {number}")
+                    yield number, tables.parse_json(line, f"line {number}")
             return
-        records = csv_records(file, path.suffix)
+        records = tables.csv_records(file, path.suffix)
         _, names = next(records, (1, []))
         for line, record in records:
             yield line, _row_by_name(names, record)
@@ -326,7 +318,7 @@ def _numbered_records(path: Path) -> Iterator[tuple[int, Any]]:
 def delimiter_of(path: Path) -> str:
     """Return what is between the cells of a .csv or .tsv."""
     with path.open(newline="", encoding="utf-8-sig") as file:
-        return find_delimiter("".join(header_lines(file)), path.suffix)
+        return tables.find_delimiter("".join(tables.header_lines(file)), path.suffix)
 
 
 def _row_by_name(names: Sequence[str], cells: Sequence[str]) -> Row:
@@ -368,9 +360,3 @@ def youtube_id(address: str) -> str | None:
     """Return the id of a video in an address of YouTube; None for another text."""
     found = re.search(r"(?:youtu\.be/|[?&]v=|/shorts/|/embed/)([\w-]{11})", address)
     return found[1] if found else None
-
-
-def dump_json(value: object, path: Path) -> None:
-    """Write indented UTF-8 JSON, like the releases, and make the folder."""
-    os.makedirs(path.parent, exist_ok=True)
-    path.write_text(json.dumps(value, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -21,27 +21,13 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from mustsee.errors import UserError
+from mustsee.files.folders import write_json, write_json_lines
 from mustsee.files.parquet import write_parquet
 from mustsee.files.tables import DELIMITERS
-from mustsee.layouts.columns import (
-    Answers,
-    TableColumns,
-    known_columns,
-    missing_columns,
-    override,
-    suggested_override,
-    unread_option_columns,
-)
+from mustsee.layouts import columns as known
+from mustsee.layouts.columns import Answers, TableColumns
 from mustsee.layouts.options import LabelledOptions, options_of, without_letters
-from mustsee.layouts.reading import (
-    BEYOND,
-    Notes,
-    QuestionFile,
-    Row,
-    delimiter_of,
-    dump_json,
-    rows_of,
-)
+from mustsee.layouts.reading import BEYOND, Notes, QuestionFile, Row, delimiter_of, rows_of
 from mustsee.media.video_names import name_apart
 from mustsee.records import Question, Span, Video
 from mustsee.text import LETTERS
@@ -57,7 +43,7 @@ NO_VIDEO = "no column is known to hold the video: each question counts as of a v
 def named_in(path: str | Path) -> str:
     """Return `suggested_override` for the table at a path."""
     _, rows, _ = _table(Path(path), None)
-    return suggested_override([name for name in rows[0] if name != BEYOND])
+    return known.suggested_override([name for name in rows[0] if name != BEYOND])
 
 
 def read(path: Path, given: TableColumns | None = None) -> QuestionFile:
@@ -121,7 +107,7 @@ def _note_columns(
     """
     if named.video is None:
         notes.add(-1, "", NO_VIDEO)
-    for column in unread_option_columns(list(rows[0]), named):
+    for column in known.unread_option_columns(list(rows[0]), named):
         notes.add(-1, "", "a column after a gap in the letters is not read as an option", column)
     apart = {name.rpartition("/")[2] for name in video_of.values() if "/" in name}
     for name in sorted(apart):
@@ -166,9 +152,9 @@ def _table(path: Path, given: TableColumns | None) -> tuple[Path, list[Row], Tab
     if not rows:
         raise UserError(f"{str(file)!r} has no rows")
     names = [n for n in dict.fromkeys(name for row in rows[:20] for name in row) if n != BEYOND]
-    named = given or known_columns(names)
+    named = given or known.known_columns(names)
     if named is None:
-        raise UserError(f"{str(file)!r}: {missing_columns(names)}")
+        raise UserError(f"{str(file)!r}: {known.missing_columns(names)}")
     if missing := [c for c in named.column_names if c not in names]:
         raise UserError(f"{str(file)!r} has no column {missing}; it has {sorted(names)}")
     return file, rows, named
@@ -211,8 +197,8 @@ def _answer_kind(
     )
     raise UserError(
         f"{str(file)!r}: its {named.answer!r} ({examples}, ...) can be {readings}: name the kind "
-        f"of answers, for instance {override(replace(named, answers=example))} (table.answers: "
-        f"{', '.join(kinds)})"
+        f"of answers, for instance {known.override(replace(named, answers=example))} "
+        f"(table.answers: {', '.join(kinds)})"
     )
 
 
@@ -349,10 +335,9 @@ def write(
         schema = pq.read_schema(file)
         write_parquet(pa.Table.from_pylist([dict(r) for r in kept_rows], schema=schema), target)
     elif file.suffix == ".jsonl":
-        lines = [json.dumps(r, ensure_ascii=False) + "\n" for r in kept_rows]
-        target.write_text("".join(lines), encoding="utf-8")
+        write_json_lines(target, kept_rows)
     elif file.suffix == ".json":
-        dump_json(kept_rows, target)
+        write_json(target, kept_rows, indent=4)
     else:
         with target.open("w", newline="", encoding="utf-8") as out:
             names = [n for n in rows[0] if n != BEYOND]

@@ -18,8 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mustsee.files.folders import write_json, write_json_lines
 from mustsee.layouts import hugging_face, lmms_task, portable
-from mustsee.layouts.reading import Questions, Rereadable, by_id, dump_json
+from mustsee.layouts.reading import Questions, Rereadable, by_id
 from mustsee.records import Video
 
 _YAML = """\
@@ -117,8 +118,7 @@ def write_lmms_eval(
         text = _YAML.format(name=task, data=data, split=split, tokens=tokens, **form)
         (path / f"{task}.yaml").write_text(text, encoding="utf-8")
     (path / "utils.py").write_text(portable.source_of(lmms_task.__file__), encoding="utf-8")
-    portable.write_reading(path / "reading")
-    return portable.where_to_put(questions, videos)
+    return portable.complete_task(path, questions, videos)
 
 
 def write_inspect(
@@ -142,18 +142,10 @@ def write_inspect(
     tasks |= {f"{name}_{end}": some for end, some in portable.open_tasks(questions).items()}
     metrics = "".join(f", {metric}()" for metric in portable.group_metrics(questions))
     for task, task_questions in tasks.items():
-        with (path / f"{task}.jsonl").open("w", encoding="utf-8") as lines:
-            for row in portable.rows(task_questions, unique_videos):
-                lines.write(json.dumps(row, ensure_ascii=False) + "\n")
-        portable.write_template(
-            "inspect_task.py.j2",
-            path / f"{task}.py",
-            name=task,
-            tokens=str(tokens),
-            group_metrics=metrics,
-        )
-    portable.write_reading(path / "reading")
-    return portable.where_to_put(questions, unique_videos)
+        write_json_lines(path / f"{task}.jsonl", portable.rows(task_questions, unique_videos))
+        values = {"name": task, "tokens": str(tokens), "group_metrics": metrics}
+        portable.write_template("inspect_task.py.j2", path / f"{task}.py", **values)
+    return portable.complete_task(path, questions, unique_videos)
 
 
 def write_vlmevalkit(
@@ -186,9 +178,9 @@ def write_vlmevalkit(
     entries = {
         f"{name}_{n}frame": {"class": values["cls"], "dataset": name, "nframe": n} for n in frames
     }
-    dump_json({"model": {model: {}} if model else {}, "data": entries}, path / f"{name}.json")
-    portable.write_reading(path / "reading")
-    return portable.where_to_put(questions, videos)
+    chosen = {"model": {model: {}} if model else {}, "data": entries}
+    write_json(path / f"{name}.json", chosen, indent=4)
+    return portable.complete_task(path, questions, videos)
 
 
 def _cell(value: Any) -> Any:

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.files.folders import write_json
 from mustsee.files.tables import one_line_error, parse_json
-from mustsee.layouts.reading import Notes, QuestionFile, dump_json
+from mustsee.layouts.reading import Notes, QuestionFile
 from mustsee.records import Question, Video
 
 _OPTION = re.compile(r"^(?:(?:Option|Caption|Sentence)\s+)?(?:[A-Z]|\d)[.:)]\s+(?=\S)")
@@ -72,7 +73,7 @@ def write(questions: Sequence[Question], path: str | Path, *, source: Path) -> N
     for video, dimension, entry in _entries(_loaded(source)):
         if next(in_order).drop is None:
             kept.setdefault(video, {}).setdefault(dimension, []).append(entry)
-    dump_json(kept, Path(path) / source.name)
+    write_json(Path(path) / source.name, kept, indent=4)
 
 
 def _entries(videos: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mustsee.files.folders import without_media_suffix
 from mustsee.files.store import strip_options
-from mustsee.records import Video
+from mustsee.records import Video, group_pairs
 from mustsee.text import printable
 
 SEVERAL = "several files have this name: give more of its path, or the video's id"
@@ -54,9 +54,7 @@ def name_apart(paths: Iterable[str]) -> dict[str, str]:
     {'a.mp4': 'a', 'x/clips/a.mp4': 'a', 'clips/a.mp4': 'a', 'x/b.mp4': 'x/b', 'y/b.mp4': 'y/b'}
     """
     parts = {path: path_parts(path) for path in dict.fromkeys(paths)}
-    by_name: dict[str, list[tuple[str, ...]]] = {}
-    for each in dict.fromkeys(parts.values()):
-        by_name.setdefault(each[-1], []).append(each)
+    by_name = group_pairs((each[-1], each) for each in dict.fromkeys(parts.values()))
     ids = dict[tuple[str, ...], str]()
     for same in by_name.values():
         for each in same:
@@ -127,11 +125,10 @@ def describe_unmatched(
     if not lost:
         return []
     questions = sum(asked[name] for name in lost)
-    by_reason: dict[str, list[str]] = {}
-    for name, (called, reason) in lost.items():
-        by_reason.setdefault(reason, []).append(
-            f"{called} ({asked[name]} question{'s' * (asked[name] > 1)})"
-        )
+    by_reason = group_pairs(
+        (reason, f"{called} ({asked[name]} question{'s' * (asked[name] > 1)})")
+        for name, (called, reason) in lost.items()
+    )
     lines = [
         f"videos={source!r} has no file of {len(lost)} of {len(asked)} videos, with {questions} of "
         f"{sum(asked.values())} questions"

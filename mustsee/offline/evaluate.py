@@ -52,6 +52,11 @@ def choice_letter(request: Request) -> str:
     return LETTERS[best_option(question, options, request.variables["transcript"])]
 
 
+def choice_with_reason(request: Request) -> str:
+    """Return the letter of the best option, and a reason, as Neptune's prompt asks."""
+    return f"[{choice_letter(request)}]: its words are the nearest."
+
+
 def nearest_line(request: Request) -> str:
     """Answer with the transcript line that is most similar to the question."""
     line = _find_nearest(request)
@@ -149,6 +154,7 @@ def yes_or_no(request: Request) -> str:
 RULES: dict[str, Callable[[Request], str]] = {
     "judge/equivalence": equivalence,
     "evaluate/choice": choice_letter,
+    "evaluate/neptune": choice_with_reason,
     "evaluate/options_alone": choice_without_question,
     "evaluate/yes": yes_or_no,
     "evaluate/choice_evidence": choice_letter,

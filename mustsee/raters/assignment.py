@@ -17,7 +17,7 @@ from typing import Any
 from mustsee.errors import UserError
 from mustsee.raters.ballots import EVERYBODY_VOTES, TRAINING, RatedItem
 from mustsee.raters.form import AnswerFault, FormField, RatingForm, Round
-from mustsee.records import Question
+from mustsee.records import Question, group_pairs
 
 
 def items(
@@ -112,9 +112,7 @@ def draw_questions(
 
     Raises UserError for fewer videos than that takes.
     """
-    by_video: dict[str, list[str]] = {}
-    for name in sorted(questions):
-        by_video.setdefault(video_of[name], []).append(name)
+    by_video = group_pairs((video_of[name], name) for name in sorted(questions))
     rng = random.Random(f"{seed}/human/draws")
     order = sorted(by_video)
     rng.shuffle(order)

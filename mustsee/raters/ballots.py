@@ -17,43 +17,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    Engine,
-    Executable,
-    and_,
-    case,
-    delete,
-    exists,
-    func,
-    insert,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
-from mustsee.raters.box import (
-    BOX,
-    DRAFT,
-    ITEM,
-    LEASE,
-    RATER,
-    SECONDS_BY_ROUND,
-    VOTE,
-    VOTES,
-    create_tables,
-    database,
-    draft_query,
-    has_items,
-    in_row,
-    is_address,
-    is_held_by,
-    items_open_to,
-    keep_private,
-    may_vote,
-    put,
-    report_unreachable,
-    row_key,
-)
+from mustsee.raters import box
+from mustsee.raters.box import BOX, DRAFT, ITEM, LEASE, RATER, VOTE, VOTES
 
 TRAINING = "training"  # the round whose items every rater answers first; its votes do not count
 EVERYBODY_VOTES = 1_000_000  # votes wanted on a training item, more than there are raters
@@ -155,10 +122,10 @@ class Ballots:
 
     def has_items(self) -> bool:
         """Return whether the box exists and has items."""
-        if not is_address(self.where) and not Path(self.where).is_file():
+        if not box.is_address(self.where) and not Path(self.where).is_file():
             return False
-        with report_unreachable(self.where):
-            return has_items(self._base)
+        with box.report_unreachable(self.where):
+            return box.has_items(self._base)
 
     def open(self, items: Sequence[RatedItem] = ()) -> list[RatedItem]:
         """Create missing tables, and insert the items in order if there are none yet.
@@ -166,21 +133,21 @@ class Ballots:
         Existing items stay, and `items` is then ignored. Returns the box's items. Raises UserError
         for a database with other tables.
         """
-        if not is_address(self.where):
-            keep_private(Path(self.where))
-        create_tables(self._base, self.where)
+        if not box.is_address(self.where):
+            box.keep_private(Path(self.where))
+        box.create_tables(self._base, self.where)
         with self._transaction() as base:
-            if items and not base.execute(select(ITEM.c.name).limit(1)).first():
+            if items and not base.execute(sa.select(ITEM.c.name).limit(1)).first():
                 rows: list[dict[str, Any]] = []
                 for place, item in enumerate(items):
                     row = {**asdict(item), "name": item.name, "place": place}
                     rows.append(
                         {**row, "question": row.pop("question_id"), "ready": not item.after}
                     )
-                base.execute(insert(ITEM), rows)
+                base.execute(sa.insert(ITEM), rows)
         c = ITEM.c
         question = c.question.label("question_id")
-        query = select(question, c.round, c.wanted, c.senior, c.rater, c.after).order_by(c.place)
+        query = sa.select(question, c.round, c.wanted, c.senior, c.rater, c.after).order_by(c.place)
         return [RatedItem(**row._mapping) for row in self._rows(query)]
 
     def invite(
@@ -192,20 +159,22 @@ class Ballots:
         """
         token, key = secrets.token_urlsafe(32), {"name": name}
         with self._transaction() as base:
-            query = select(RATER.c.expires).where(RATER.c.name == name)
+            query = sa.select(RATER.c.expires).where(RATER.c.name == name)
             if unless is not None and (base.execute(query).scalar() or 0) > unless:
                 return None
             row = {"hash": hash_token(token), "expires": expires, "senior": senior}
-            put(base, RATER, key, row)
+            box.put(base, RATER, key, row)
         return token
 
     def expiry(self, rater: str) -> float:
         """Return the time at which the rater's token expires."""
-        return self._rows(select(RATER.c.expires).where(RATER.c.name == rater))[0][0]
+        return self._rows(sa.select(RATER.c.expires).where(RATER.c.name == rater))[0][0]
 
     def rater(self, token: str, now: float) -> str | None:
         """Return the name of the rater with this token, or None if it is unknown or expired."""
-        query = select(RATER.c.name).where(RATER.c.hash == hash_token(token), RATER.c.expires > now)
+        query = sa.select(RATER.c.name).where(
+            RATER.c.hash == hash_token(token), RATER.c.expires > now
+        )
         rows = self._rows(query)
         return rows[0][0] if rows else None
 
@@ -214,12 +183,12 @@ class Ballots:
 
         Returns its name, or None if no item is open to the rater now.
         """
-        items = items_open_to(rater, now)
+        items = box.items_open_to(rater, now)
         with self._transaction() as base:
-            spent = dict(map(tuple, base.execute(SECONDS_BY_ROUND).all())) if self.hours else {}
+            spent = dict(map(tuple, base.execute(box.SECONDS_BY_ROUND).all())) if self.hours else {}
             over = [name for name, h in self.hours.items() if spent.get(name, 0.0) >= 3600 * h]
             fresh = items.where(ITEM.c.round.not_in(over))
-            for candidates in (items.where(is_held_by(rater)), fresh):
+            for candidates in (items.where(box.is_held_by(rater)), fresh):
                 item = base.execute(candidates.order_by(ITEM.c.place).limit(1)).scalar()
                 if item is not None:
                     self._renew_lease(base, item, rater, now)
@@ -229,7 +198,7 @@ class Ballots:
     def current_item(self, rater: str, now: float) -> str | None:
         """Return the item that the rater has a lease of, and renew the lease."""
         c = LEASE.c
-        query = select(c.item, c.until).where(c.rater == rater, c.until > now)
+        query = sa.select(c.item, c.until).where(c.rater == rater, c.until > now)
         rows = self._rows(query.order_by(c.until.desc()).limit(1))
         if rows and rows[0][1] < now + self.lease / 2:  # a video has many requests
             with self._transaction() as base:
@@ -238,15 +207,15 @@ class Ballots:
 
     def opened_at(self, item: str, rater: str) -> float:
         """Return the time at which the leased item was first shown to the rater."""
-        return self._rows(select(LEASE.c.opened).where(*in_row(LEASE, item, rater)))[0][0]
+        return self._rows(sa.select(LEASE.c.opened).where(*box.in_row(LEASE, item, rater)))[0][0]
 
     def keep(self, item: str, rater: str, answers: Mapping[str, str], now: float) -> bool:
         """Store a draft of the step and renew the lease; False if the rater may not vote on it."""
         with self._transaction() as base:
-            if not may_vote(base, item, rater, now):
+            if not box.may_vote(base, item, rater, now):
                 return False
             first_values = {"step": 0, "kept": {}}
-            put(base, DRAFT, row_key(item, rater), {"answers": dict(answers)}, first_values)
+            box.put(base, DRAFT, box.row_key(item, rater), {"answers": dict(answers)}, first_values)
             self._renew_lease(base, item, rater, now)
         return True
 
@@ -258,18 +227,18 @@ class Ballots:
         Returns False if the rater may not vote on the item.
         """
         with self._transaction() as base:
-            if not may_vote(base, item, rater, now):
+            if not box.may_vote(base, item, rater, now):
                 return False
-            before = _as_draft(base.execute(draft_query(item, rater)).first())
+            before = _as_draft(base.execute(box.draft_query(item, rater)).first())
             if before.step == step:
                 after = {"step": step + 1, "kept": {**before.kept, **answers}, "answers": {}}
-                put(base, DRAFT, row_key(item, rater), after)
+                box.put(base, DRAFT, box.row_key(item, rater), after)
             self._renew_lease(base, item, rater, now)
         return True
 
     def draft(self, item: str, rater: str) -> UnfinishedVote:
         """Return the rater's progress in an item."""
-        return _as_draft(next(iter(self._rows(draft_query(item, rater))), None))
+        return _as_draft(next(iter(self._rows(box.draft_query(item, rater))), None))
 
     def vote(
         self,
@@ -286,18 +255,18 @@ class Ballots:
         Returns False if the item was not leased to the rater, or has no place left.
         """
         with self._transaction() as base:
-            if base.execute(select(VOTE.c.item).where(*in_row(VOTE, item, rater))).first():
+            if base.execute(sa.select(VOTE.c.item).where(*box.in_row(VOTE, item, rater))).first():
                 return True
-            if not may_vote(base, item, rater, now):
+            if not box.may_vote(base, item, rater, now):
                 return False
             (opened,) = base.execute(
-                select(LEASE.c.opened).where(*in_row(LEASE, item, rater))
+                sa.select(LEASE.c.opened).where(*box.in_row(LEASE, item, rater))
             ).one()
             seconds = round(now - opened, 1)
             active_seconds = seconds if active is None else round(max(0.0, min(active, seconds)), 1)
             self._add_vote(base, item, rater, answers, seconds, active_seconds, now, correct)
             for table in (LEASE, DRAFT):
-                base.execute(delete(table).where(*in_row(table, item, rater)))
+                base.execute(sa.delete(table).where(*box.in_row(table, item, rater)))
         return True
 
     def import_votes(self, votes: Sequence[CastVote], now: float) -> int:
@@ -306,9 +275,9 @@ class Ballots:
         for vote in votes:
             item, rater = f"{vote.question_id}/{vote.round}", vote.rater
             with self._transaction() as base:
-                if not base.execute(select(RATER.c.name).where(RATER.c.name == rater)).first():
-                    base.execute(insert(RATER).values(name=rater, expires=0, senior=False))
-                if base.execute(items_open_to(rater, now).where(ITEM.c.name == item)).first():
+                if not base.execute(sa.select(RATER.c.name).where(RATER.c.name == rater)).first():
+                    base.execute(sa.insert(RATER).values(name=rater, expires=0, senior=False))
+                if base.execute(box.items_open_to(rater, now).where(ITEM.c.name == item)).first():
                     self._add_vote(
                         base, item, rater, vote.answers, vote.seconds, vote.seconds, vote.at
                     )
@@ -325,47 +294,49 @@ class Ballots:
 
     def training(self, rater: str) -> tuple[int, int]:
         """Return (right, answered) numbers of the rater's training items."""
-        query = select(VOTE.c.correct).where(VOTE.c.rater == rater, VOTE.c.correct.is_not(None))
+        query = sa.select(VOTE.c.correct).where(VOTE.c.rater == rater, VOTE.c.correct.is_not(None))
         rows = self._rows(query)
         return sum(right for (right,) in rows), len(rows)
 
     def progress(self, rater: str) -> tuple[int, int]:
         """Return (votes cast by the rater, items still open to the rater)."""
-        open_items = items_open_to(rater, float("inf")).subquery()
-        cast = select(func.count()).where(VOTE.c.rater == rater).scalar_subquery()
-        return tuple(self._rows(select(cast, func.count()).select_from(open_items))[0])
+        open_items = box.items_open_to(rater, float("inf")).subquery()
+        cast = sa.select(sa.func.count()).where(VOTE.c.rater == rater).scalar_subquery()
+        return tuple(self._rows(sa.select(cast, sa.func.count()).select_from(open_items))[0])
 
     def rounds(self) -> list[RoundProgress]:
         """Return the progress of each round, training left out, in order."""
-        complete = func.sum(case((ITEM.c.votes >= ITEM.c.wanted, 1), else_=0))
+        complete = sa.func.sum(sa.case((ITEM.c.votes >= ITEM.c.wanted, 1), else_=0))
         query = (
-            select(
+            sa.select(
                 ITEM.c.round.label("name"),
-                func.count().label("items"),
+                sa.func.count().label("items"),
                 complete.label("complete"),
-                func.sum(ITEM.c.votes).label("votes"),
-                func.sum(ITEM.c.wanted).label("wanted"),
+                sa.func.sum(ITEM.c.votes).label("votes"),
+                sa.func.sum(ITEM.c.wanted).label("wanted"),
             )
             .where(ITEM.c.round != TRAINING)
             .group_by(ITEM.c.round)
-            .order_by(func.min(ITEM.c.place))
+            .order_by(sa.func.min(ITEM.c.place))
         )
         return [RoundProgress(**row._mapping) for row in self._rows(query)]
 
     def raters(self, now: float) -> list[InvitedRater]:
         """Return the raters by name, with what each holds at `now`."""
-        cast = select(VOTE.c.rater, func.count(), func.max(VOTE.c.at)).group_by(VOTE.c.rater)
+        cast = sa.select(VOTE.c.rater, sa.func.count(), sa.func.max(VOTE.c.at)).group_by(
+            VOTE.c.rater
+        )
         votes = {rater: (count, last) for rater, count, last in self._rows(cast)}
         leases = (
-            select(LEASE.c.rater, ITEM.c.question, LEASE.c.opened)
+            sa.select(LEASE.c.rater, ITEM.c.question, LEASE.c.opened)
             .join_from(LEASE, ITEM, ITEM.c.name == LEASE.c.item)
             .where(LEASE.c.until > now)
-            .where(~exists().where(VOTE.c.item == LEASE.c.item, VOTE.c.rater == LEASE.c.rater))
+            .where(~sa.exists().where(VOTE.c.item == LEASE.c.item, VOTE.c.rater == LEASE.c.rater))
         )
         holds: dict[str, dict[str, float]] = {}
         for rater, question, opened in self._rows(leases):
             holds.setdefault(rater, {})[question] = opened
-        invited = select(RATER.c.name, RATER.c.senior, RATER.c.expires).order_by(RATER.c.name)
+        invited = sa.select(RATER.c.name, RATER.c.senior, RATER.c.expires).order_by(RATER.c.name)
         raters: list[InvitedRater] = []
         for row in self._rows(invited):
             count, last = votes.get(row.name, (0, None))
@@ -374,25 +345,27 @@ class Ballots:
         return raters
 
     @cached_property
-    def _base(self) -> Engine:
-        base = database(self.where)
+    def _base(self) -> sa.Engine:
+        base = box.database(self.where)
         weakref.finalize(self, base.dispose)
         return base
 
     @contextmanager
-    def _transaction(self) -> Generator[Connection]:
+    def _transaction(self) -> Generator[sa.Connection]:
         """Open a transaction that runs alone."""
-        with report_unreachable(self.where), self._base.begin() as base:
-            base.execute(update(BOX).values(changes=BOX.c.changes + 1))  # waits for the row's lock
+        with box.report_unreachable(self.where), self._base.begin() as base:
+            base.execute(
+                sa.update(BOX).values(changes=BOX.c.changes + 1)
+            )  # waits for the row's lock
             yield base
 
-    def _rows(self, query: Executable) -> Sequence[Any]:
-        with report_unreachable(self.where), self._base.connect() as base:
+    def _rows(self, query: sa.Executable) -> Sequence[Any]:
+        with box.report_unreachable(self.where), self._base.connect() as base:
             return base.execute(query).all()
 
     def _add_vote(
         self,
-        base: Connection,
+        base: sa.Connection,
         item: str,
         rater: str,
         answers: Mapping[str, Any],
@@ -403,25 +376,25 @@ class Ballots:
     ) -> None:
         """Add a vote, and open the question's next round if this one is complete."""
         c = ITEM.c
-        base.execute(update(ITEM).where(c.name == item).values(votes=c.votes + 1))
+        base.execute(sa.update(ITEM).where(c.name == item).values(votes=c.votes + 1))
         question, name, missing = base.execute(
-            select(c.question, c.round, c.wanted - c.votes).where(c.name == item)
+            sa.select(c.question, c.round, c.wanted - c.votes).where(c.name == item)
         ).one()
         base.execute(
-            insert(VOTE).values(
+            sa.insert(VOTE).values(
                 item=item, rater=rater, question=question, answers=dict(answers), seconds=seconds,
                 active=active, at=at, correct=correct,
             )
         )  # fmt: skip
-        next_round = and_(c.question == question, c.after == name)
-        if missing or not base.execute(select(c.name).where(next_round)).first():
+        next_round = sa.and_(c.question == question, c.after == name)
+        if missing or not base.execute(sa.select(c.name).where(next_round)).first():
             return
         if self.goes_on(name, _as_votes(base.execute(VOTES.where(c.name == item)).all())):
-            base.execute(update(ITEM).where(next_round).values(ready=True))
+            base.execute(sa.update(ITEM).where(next_round).values(ready=True))
 
-    def _renew_lease(self, base: Connection, item: str, rater: str, now: float) -> None:
+    def _renew_lease(self, base: sa.Connection, item: str, rater: str, now: float) -> None:
         until = {"until": now + self.lease}
-        put(base, LEASE, row_key(item, rater), until, {"opened": now})
+        box.put(base, LEASE, box.row_key(item, rater), until, {"opened": now})
 
 
 def _as_votes(rows: Sequence[Any]) -> list[CastVote]:

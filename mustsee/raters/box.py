@@ -15,31 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    URL,
-    Boolean,
-    Column,
-    Connection,
-    Double,
-    Engine,
-    Executable,
-    Index,
-    Integer,
-    MetaData,
-    Select,
-    Table,
-    Text,
-    create_engine,
-    exists,
-    func,
-    insert,
-    inspect,
-    make_url,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -53,46 +29,46 @@ SESSION_OPTIONS = (
     f"-c idle_in_transaction_session_timeout={3 * LOCK_TIMEOUT_S}s"
 )
 
-TABLES = MetaData()
+TABLES = sa.MetaData()
 # Every transaction updates this table's one row first, which makes transactions run one at a time
 # in either database.
-BOX = Table(
+BOX = sa.Table(
     "box", TABLES,
-    Column("name", Text, primary_key=True), Column("changes", Integer),
+    sa.Column("name", sa.Text, primary_key=True), sa.Column("changes", sa.Integer),
 )  # fmt: skip
-RATER = Table(
+RATER = sa.Table(
     "rater", TABLES,
-    Column("name", Text, primary_key=True), Column("hash", Text, unique=True),
-    Column("expires", Double), Column("senior", Boolean),
+    sa.Column("name", sa.Text, primary_key=True), sa.Column("hash", sa.Text, unique=True),
+    sa.Column("expires", sa.Double), sa.Column("senior", sa.Boolean),
 )  # fmt: skip
-ITEM = Table(
+ITEM = sa.Table(
     "item", TABLES,
-    Column("name", Text, primary_key=True), Column("question", Text), Column("round", Text),
-    Column("place", Integer), Column("wanted", Integer), Column("senior", Boolean),
-    Column("rater", Text), Column("after", Text), Column("ready", Boolean),
-    Column("votes", Integer, server_default="0"),
+    sa.Column("name", sa.Text, primary_key=True), sa.Column("question", sa.Text),
+    sa.Column("round", sa.Text), sa.Column("place", sa.Integer), sa.Column("wanted", sa.Integer),
+    sa.Column("senior", sa.Boolean), sa.Column("rater", sa.Text), sa.Column("after", sa.Text),
+    sa.Column("ready", sa.Boolean), sa.Column("votes", sa.Integer, server_default="0"),
 )  # fmt: skip
-LEASE = Table(
+LEASE = sa.Table(
     "lease", TABLES,
-    Column("item", Text, primary_key=True), Column("rater", Text, primary_key=True),
-    Column("opened", Double), Column("until", Double),
+    sa.Column("item", sa.Text, primary_key=True), sa.Column("rater", sa.Text, primary_key=True),
+    sa.Column("opened", sa.Double), sa.Column("until", sa.Double),
 )  # fmt: skip
-DRAFT = Table(
+DRAFT = sa.Table(
     "draft", TABLES,
-    Column("item", Text, primary_key=True), Column("rater", Text, primary_key=True),
-    Column("step", Integer), Column("kept", JSON), Column("answers", JSON),
+    sa.Column("item", sa.Text, primary_key=True), sa.Column("rater", sa.Text, primary_key=True),
+    sa.Column("step", sa.Integer), sa.Column("kept", sa.JSON), sa.Column("answers", sa.JSON),
 )  # fmt: skip
-VOTE = Table(
+VOTE = sa.Table(
     "vote", TABLES,
-    Column("item", Text, primary_key=True), Column("rater", Text, primary_key=True),
-    Column("question", Text), Column("answers", JSON), Column("seconds", Double),
-    Column("active", Double), Column("at", Double), Column("correct", Boolean),
+    sa.Column("item", sa.Text, primary_key=True), sa.Column("rater", sa.Text, primary_key=True),
+    sa.Column("question", sa.Text), sa.Column("answers", sa.JSON), sa.Column("seconds", sa.Double),
+    sa.Column("active", sa.Double), sa.Column("at", sa.Double), sa.Column("correct", sa.Boolean),
 )  # fmt: skip
 OPEN_ITEMS = (ITEM.c.votes < ITEM.c.wanted) & ITEM.c.ready
 INDEXES = (
-    Index("unfinished", ITEM.c.place, sqlite_where=OPEN_ITEMS, postgresql_where=OPEN_ITEMS),
-    Index("same", ITEM.c.question),
-    Index("met", VOTE.c.question, VOTE.c.rater),
+    sa.Index("unfinished", ITEM.c.place, sqlite_where=OPEN_ITEMS, postgresql_where=OPEN_ITEMS),
+    sa.Index("same", ITEM.c.question),
+    sa.Index("met", VOTE.c.question, VOTE.c.rater),
 )
 
 
@@ -109,7 +85,7 @@ def display_name(where: str | Path) -> str:
     return f"'postgresql://{url.host or ''}{f':{url.port}' if url.port else ''}/{url.database}'"
 
 
-def database(where: str | Path) -> Engine:
+def database(where: str | Path) -> sa.Engine:
     """Return an engine with a pool of open connections.
 
     Closing the last connection of a SQLite file runs a checkpoint, which takes longer than a vote.
@@ -121,9 +97,9 @@ def database(where: str | Path) -> Engine:
         url = url.difference_update_query(["options"])
         arguments = {"options": options, "connect_timeout": LOCK_TIMEOUT_S}
     else:
-        url, arguments = URL.create("sqlite", database=str(where)), {"timeout": LOCK_TIMEOUT_S}
+        url, arguments = sa.URL.create("sqlite", database=str(where)), {"timeout": LOCK_TIMEOUT_S}
     try:
-        return create_engine(
+        return sa.create_engine(
             url,
             connect_args=arguments,
             pool_size=MAX_CONNECTIONS,
@@ -152,7 +128,7 @@ def keep_private(path: Path) -> None:
             file.chmod(0o600)
 
 
-def create_tables(base: Engine, where: str | Path) -> None:
+def create_tables(base: sa.Engine, where: str | Path) -> None:
     """Create the missing tables. Raises UserError for a database with other tables."""
     for is_last_try in (False, True):  # one of two servers that create a table at once fails
         try:
@@ -165,25 +141,25 @@ def create_tables(base: Engine, where: str | Path) -> None:
                 ) from None
 
 
-def has_items(base: Engine) -> bool:
+def has_items(base: sa.Engine) -> bool:
     """Return whether the database has items to rate."""
-    if not inspect(base).has_table("item"):
+    if not sa.inspect(base).has_table("item"):
         return False
     with base.connect() as connection:
-        return connection.execute(select(ITEM.c.name).limit(1)).first() is not None
+        return connection.execute(sa.select(ITEM.c.name).limit(1)).first() is not None
 
 
 def put(
-    base: Connection,
-    table: Table,
+    base: sa.Connection,
+    table: sa.Table,
     key: Mapping[str, str],
     values: Mapping[str, Any],
     first_values: Mapping[str, Any] | None = None,
 ) -> None:
     """Update the row of a key, or insert it with the `first_values` as well."""
     conditions = [table.c[name] == value for name, value in key.items()]
-    if not base.execute(update(table).where(*conditions).values(**values)).rowcount:
-        base.execute(insert(table).values(**key, **(first_values or {}), **values))
+    if not base.execute(sa.update(table).where(*conditions).values(**values)).rowcount:
+        base.execute(sa.insert(table).values(**key, **(first_values or {}), **values))
 
 
 @contextmanager
@@ -197,9 +173,9 @@ def report_unreachable(where: Path | str) -> Generator[None]:
         raise Transient(f"the votes in {display_name(where)} cannot be reached: {reason}") from None
 
 
-def _create_missing(base: Engine, where: str | Path) -> None:
+def _create_missing(base: sa.Engine, where: str | Path) -> None:
     with base.begin() as connection:
-        inspector = inspect(connection)
+        inspector = sa.inspect(connection)
         existing = set(inspector.get_table_names())
         known_tables = [table for table in TABLES.sorted_tables if table.name in existing]
         columns = {t.name: {c["name"] for c in inspector.get_columns(t.name)} for t in known_tables}
@@ -216,8 +192,8 @@ def _create_missing(base: Engine, where: str | Path) -> None:
             connection.execute(CreateTable(table, if_not_exists=True))
         for index in INDEXES:
             connection.execute(CreateIndex(index, if_not_exists=True))
-        if connection.execute(select(BOX.c.name)).first() is None:
-            connection.execute(insert(BOX).values(name="votes", changes=0))
+        if connection.execute(sa.select(BOX.c.name)).first() is None:
+            connection.execute(sa.insert(BOX).values(name="votes", changes=0))
 
 
 def _error_line(error: DatabaseError) -> str:
@@ -225,9 +201,9 @@ def _error_line(error: DatabaseError) -> str:
     return hide_secrets(" ".join(str(error.orig).split()))
 
 
-def _url(text: str) -> URL:
+def _url(text: str) -> sa.URL:
     try:
-        url = make_url(text)
+        url = sa.make_url(text)
     except (ArgumentError, ValueError):  # not chained: the message may contain the password
         url = None
     if url is None or url.drivername not in ("postgresql", "postgres") or not url.database:
@@ -237,51 +213,51 @@ def _url(text: str) -> URL:
     return url.set(drivername="postgresql+psycopg")
 
 
-VOTES = select(
+VOTES = sa.select(
     ITEM.c.question.label("question_id"), ITEM.c.round, VOTE.c.rater, VOTE.c.answers,
     VOTE.c.seconds, VOTE.c.at, VOTE.c.active, VOTE.c.correct,
 ).join_from(VOTE, ITEM, ITEM.c.name == VOTE.c.item)  # fmt: skip
 
 SECONDS_BY_ROUND = (
-    select(ITEM.c.round, func.sum(VOTE.c.seconds))
+    sa.select(ITEM.c.round, sa.func.sum(VOTE.c.seconds))
     .join_from(VOTE, ITEM, ITEM.c.name == VOTE.c.item)
     .group_by(ITEM.c.round)
 )
 
 
-def items_open_to(rater: str, now: float) -> Select[Any]:
+def items_open_to(rater: str, now: float) -> sa.Select[Any]:
     """Return the query for the names of the items that a rater may vote on.
 
     Votes and other raters' leases leave a place, and the rater has not voted on the question in
     any round.
     """
     c, lease = ITEM.c, LEASE.c
-    others = select(func.count()).where(
+    others = sa.select(sa.func.count()).where(
         lease.item == c.name, lease.rater != rater, lease.until > now
     ).scalar_subquery()  # fmt: skip
-    senior = select(RATER.c.senior).where(RATER.c.name == rater).scalar_subquery()
-    return select(c.name).where(
+    senior = sa.select(RATER.c.senior).where(RATER.c.name == rater).scalar_subquery()
+    return sa.select(c.name).where(
         c.ready, c.votes < c.wanted, c.senior == senior,
-        or_(c.rater.is_(None), c.rater == rater),
-        ~exists().where(VOTE.c.question == c.question, VOTE.c.rater == rater),
+        sa.or_(c.rater.is_(None), c.rater == rater),
+        ~sa.exists().where(VOTE.c.question == c.question, VOTE.c.rater == rater),
         c.votes + others < c.wanted,
     )  # fmt: skip
 
 
 def is_held_by(rater: str) -> Any:
     """Return the condition that the rater has, or had, a lease of the item."""
-    return exists().where(LEASE.c.item == ITEM.c.name, LEASE.c.rater == rater)
+    return sa.exists().where(LEASE.c.item == ITEM.c.name, LEASE.c.rater == rater)
 
 
-def may_vote(base: Connection, item: str, rater: str, now: float) -> bool:
+def may_vote(base: sa.Connection, item: str, rater: str, now: float) -> bool:
     """Return whether the rater was given the item and it still has a place for them."""
     query = items_open_to(rater, now).where(is_held_by(rater), ITEM.c.name == item)
     return base.execute(query).first() is not None
 
 
-def draft_query(item: str, rater: str) -> Executable:
+def draft_query(item: str, rater: str) -> sa.Executable:
     """Return the query for a rater's draft: step, kept, answers."""
-    return select(DRAFT.c.step, DRAFT.c.kept, DRAFT.c.answers).where(*in_row(DRAFT, item, rater))
+    return sa.select(DRAFT.c.step, DRAFT.c.kept, DRAFT.c.answers).where(*in_row(DRAFT, item, rater))
 
 
 def row_key(item: str, rater: str) -> dict[str, str]:
@@ -289,6 +265,6 @@ def row_key(item: str, rater: str) -> dict[str, str]:
     return {"item": item, "rater": rater}
 
 
-def in_row(table: Table, item: str, rater: str) -> tuple[Any, Any]:
+def in_row(table: sa.Table, item: str, rater: str) -> tuple[Any, Any]:
     """Return the conditions that select a rater's row for an item."""
     return table.c.item == item, table.c.rater == rater

@@ -37,13 +37,13 @@ DAY_S = 86400  # one day, the unit of a link's validity
 
 
 @dataclass(frozen=True)
-class RatingRun:
-    """One form over the questions of one run. `conf/rate.yaml` explains the fields."""
+class RatingSettings:
+    """`conf/rate.yaml` explains the fields."""
 
     questions: str
-    videos_source: str | None
+    videos: str | None
     form: RatingForm
-    folder_setting: str | None
+    folder: str | None
     votes: str | None
     raters: int
     names: Sequence[str] | None
@@ -53,33 +53,44 @@ class RatingRun:
     sample: int | None
     seed: int
     wanted: float
-    training_source: str | None
+    training: str | None
     spans: bool
+    errata: str | None
     lease_minutes: float
-    errata_source: str | None = None
+
+
+@dataclass(frozen=True)
+class RatingRun:
+    """One form over the questions of one run."""
+
+    settings: RatingSettings
+
+    @property
+    def form(self) -> RatingForm:
+        return self.settings.form
 
     @property
     def run_folder(self) -> Path:
-        return Path(self.questions)
+        return Path(self.settings.questions)
 
     @property
     def folder(self) -> Path:
         """The folder of the votes and of the encoded clips."""
-        if self.folder_setting:
-            return Path(self.folder_setting)
+        if self.settings.folder:
+            return Path(self.settings.folder)
         return self.run_folder / f"rating-{self.form.name}"
 
     @property
     def people(self) -> Sequence[str]:
-        return self.names or [f"rater_{n + 1}" for n in range(self._needed[0])]
+        return self.settings.names or [f"rater_{n + 1}" for n in range(self._needed[0])]
 
     @property
     def senior_names(self) -> Sequence[str]:
-        return self.seniors or [f"senior_{n + 1}" for n in range(self._needed[1])]
+        return self.settings.seniors or [f"senior_{n + 1}" for n in range(self._needed[1])]
 
     @property
     def _needed(self) -> tuple[int, int]:
-        return needed_raters(self.form, self.raters)
+        return needed_raters(self.form, self.settings.raters)
 
     @cached_property
     def question_by_id(self) -> Mapping[str, Question]:
@@ -100,7 +111,7 @@ class RatingRun:
     @cached_property
     def proposals(self) -> Errata:
         """The proposals of a form on errata."""
-        return read_errata(self.errata_source or self.run_folder / "errata.jsonl")
+        return read_errata(self.settings.errata or self.run_folder / "errata.jsonl")
 
     @property
     def lacking_proposals(self) -> list[str]:
@@ -119,15 +130,15 @@ class RatingRun:
     def video_by_id(self) -> Mapping[str, Video]:
         columns = ("lines", "start", "end", "duration", "shots", "segments", "drop", "problem")
         by_id = {v.video_id: v for v in Tables(self.run_folder).videos(*columns)}
-        return with_videos(by_id, self.videos_source)
+        return with_videos(by_id, self.settings.videos)
 
     @cached_property
     def training(self) -> Mapping[str, Training]:
         """Training items by question id."""
-        if self.training_source is None:
+        if self.settings.training is None:
             return {}
         return assignment.from_rows(
-            read_table(self.training_source), self.form, self.question_by_id
+            read_table(self.settings.training), self.form, self.question_by_id
         )
 
     @cached_property
@@ -138,8 +149,8 @@ class RatingRun:
             return not drop_reason(this_round, settled)
 
         return Ballots(
-            where=self.votes or self.folder / "votes.sqlite",
-            lease=60 * self.lease_minutes,
+            where=self.settings.votes or self.folder / "votes.sqlite",
+            lease=60 * self.settings.lease_minutes,
             hours={r.name: r.hours for r in self.form.rounds if r.hours is not None},
             goes_on=goes_on,
         )
@@ -158,7 +169,11 @@ class RatingRun:
             q for q in self.question_by_id.values()
             if q.drop is None and q.question_id not in self.training
         ]  # fmt: skip
-        return kept[: self.sample] if self.form.errata else sample(kept, self.sample, self.seed)
+        return (
+            kept[: self.settings.sample]
+            if self.form.errata
+            else sample(kept, self.settings.sample, self.settings.seed)
+        )
 
     def check(self) -> None:
         """Raise UserError for a folder that is not a run's, or for settings that do not fit."""
@@ -167,15 +182,15 @@ class RatingRun:
         for file in ("questions.parquet", "videos.parquet"):
             if not (self.run_folder / file).exists():
                 raise UserError(
-                    f"questions={self.questions!r} has no {file}: give the output folder of a run "
-                    "on this machine"
+                    f"questions={self.settings.questions!r} has no {file}: give the output "
+                    "folder of a run on this machine"
                 )
         for key in ("raters", "days", "lease_minutes"):
-            if getattr(self, key) <= 0:
-                raise UserError(f"{key}={getattr(self, key)!r}: must be more than 0")
-        if self.sample is not None and self.sample < 1:
-            raise UserError(f"sample={self.sample!r}: must be at least 1")
-        check_share("wanted", self.wanted)
+            if getattr(self.settings, key) <= 0:
+                raise UserError(f"{key}={getattr(self.settings, key)!r}: must be more than 0")
+        if self.settings.sample is not None and self.settings.sample < 1:
+            raise UserError(f"sample={self.settings.sample!r}: must be at least 1")
+        check_share("wanted", self.settings.wanted)
         self._check_errata()
         for key, count, people in zip(
             ("names", "seniors"), self._needed, (self.people, self.senior_names), strict=True
@@ -183,20 +198,20 @@ class RatingRun:
             if len(set(people)) < count:
                 raise UserError(
                     f"{key}= has {len(set(people))} names: form={self.form.name} with "
-                    f"raters={self.raters} takes {count} people for each question, since a person "
-                    "rates a question only once"
+                    f"raters={self.settings.raters} takes {count} people for each question, "
+                    "since a person rates a question only once"
                 )
-        if unknown := set(self.renew) - {*self.people, *self.senior_names}:
+        if unknown := set(self.settings.renew) - {*self.people, *self.senior_names}:
             raise UserError(f"renew={sorted(unknown)!r}: not among names= and seniors=")
         check_writable("folder", str(self.folder))
 
     def _check_errata(self) -> None:
         """Raise UserError for a form on errata without proposals, or proposals without the form."""
-        if self.errata_source is not None and not self.form.errata:
-            raise UserError(f"errata={self.errata_source!r} is for form=errata")
+        if self.settings.errata is not None and not self.form.errata:
+            raise UserError(f"errata={self.settings.errata!r} is for form=errata")
         if not self.form.errata:
             return
-        path = Path(self.errata_source or self.run_folder / "errata.jsonl")
+        path = Path(self.settings.errata or self.run_folder / "errata.jsonl")
         if not path.exists():
             raise UserError(
                 f"form={self.form.name}: there are no proposals in {str(path)!r}: give the output "
@@ -222,12 +237,12 @@ class RatingRun:
                 "set videos= to their folder, list or table"
             )
         shows = any("evidence" in s.shows for r in self.form.rounds for s in r.steps)
-        needs_spans = self.spans and shows and not self.form.videos
+        needs_spans = self.settings.spans and shows and not self.form.videos
         if needs_spans and questions and not any(q.evidence for q in questions):
             raise UserError(
-                f"none of the {len(questions)} questions of {self.questions!r} has evidence spans, "
-                f"which form={self.form.name} shows: set spans=false to show the videos from their "
-                "beginning"
+                f"none of the {len(questions)} questions of {self.settings.questions!r} has "
+                f"evidence spans, which form={self.form.name} shows: set spans=false to show the "
+                "videos from their beginning"
             )
 
     def _missing_videos(self, video_ids: set[str]) -> Iterator[tuple[str, str]]:
@@ -245,14 +260,15 @@ class RatingRun:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         fresh = items(
-            self.form, [q.question_id for q in self._drawn], raters=self.raters,
-            people=self.people, training=list(self.training), seed=self.seed,
+            self.form, [q.question_id for q in self._drawn], raters=self.settings.raters,
+            people=self.people, training=list(self.training), seed=self.settings.seed,
             video_of={name: q.video_id for name, q in self.question_by_id.items()},
         )  # fmt: skip
         rated = self.ballots.open(fresh if self._drawn else [])
         if not rated:
             raise UserError(
-                f"questions={self.questions!r}: no question is kept, so there is nothing to rate"
+                f"questions={self.settings.questions!r}: no question is kept, so there is nothing "
+                "to rate"
             )
         own_rounds = {TRAINING, *(r.name for r in self.form.rounds)}
         if foreign_rounds := {i.round for i in rated} - own_rounds:
@@ -264,7 +280,7 @@ class RatingRun:
         if missing:
             raise UserError(
                 f"{len(missing)} questions of {self.vote_store} are no longer in "
-                f"{self.questions!r}: give another folder= or votes= for a new sample"
+                f"{self.settings.questions!r}: give another folder= or votes= for a new sample"
             )
         if report_changes and {i.name for i in rated} != {i.name for i in fresh}:
             print(
@@ -287,8 +303,8 @@ class RatingRun:
         now = time.time()
         for name in (*self.people, *self.senior_names):
             token = self.ballots.invite(
-                name, now + self.days * DAY_S, senior=name in self.senior_names,
-                unless=None if name in self.renew else now,
+                name, now + self.settings.days * DAY_S, senior=name in self.senior_names,
+                unless=None if name in self.settings.renew else now,
             )  # fmt: skip
             if token is None:
                 yield f"{name}: the earlier link is still valid (renew=[{name}] makes a new one)"
@@ -302,20 +318,20 @@ class RatingRun:
         if self.form.videos:
             return
         names = {item.question_id for item in rated if item.round != TRAINING}
-        rounds = [r.votes or self.raters for r in self.form.rounds if not r.senior]
+        rounds = [r.votes or self.settings.raters for r in self.form.rounds if not r.senior]
         one_vote = self.form.dealt or self.form.draws is not None
         yield from describe_need(
             within,
             drawn=len(names),
             videos=len({self.question_by_id[name].video_id for name in names}),
-            votes_each=1 if one_vote else max(rounds, default=self.raters),
-            wanted=self.wanted,
+            votes_each=1 if one_vote else max(rounds, default=self.settings.raters),
+            wanted=self.settings.wanted,
             outcome=self.results(rated),
         )
 
     def results(self, rated: Sequence[RatedItem]) -> RatingResults:
         return results(
-            self.form, self.question_by_id, rated, self.ballots.votes(), wanted=self.wanted
+            self.form, self.question_by_id, rated, self.ballots.votes(), wanted=self.settings.wanted
         )
 
 

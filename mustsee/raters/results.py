@@ -20,7 +20,7 @@ from mustsee.raters.ballots import TRAINING, CastVote, RatedItem
 from mustsee.raters.correctness import PEOPLE, MeasuredCorrectness, measure_correctness
 from mustsee.raters.decision import decide, is_right
 from mustsee.raters.form import FormField, RatingForm, merge_marks
-from mustsee.records import Question, Span
+from mustsee.records import Question, Span, group_pairs
 from mustsee.stats import Estimate, Floats, bootstrap, mean
 
 
@@ -38,8 +38,7 @@ class Agreement:
 
 
 def agreement(
-    answers: Sequence[Sequence[str]],
-    clusters: Sequence[Hashable] | None = None,
+    answers: Sequence[Sequence[str]], clusters: Sequence[Hashable] | None = None
 ) -> Agreement:
     """Return the agreement on nominal `answers` [item][rater].
 
@@ -233,10 +232,8 @@ def results(
 
 def by_question(votes: Sequence[CastVote]) -> dict[str, dict[str, list[CastVote]]]:
     """Return question id -> round -> votes."""
-    grouped: dict[str, dict[str, list[CastVote]]] = {}
-    for vote in votes:
-        grouped.setdefault(vote.question_id, {}).setdefault(vote.round, []).append(vote)
-    return grouped
+    on_questions = group_pairs((v.question_id, (v.round, v)) for v in votes)
+    return {name: group_pairs(cast) for name, cast in on_questions.items()}
 
 
 def wanted_votes(form: RatingForm, name: str, places: Mapping[str, int]) -> dict[str, int]:

@@ -16,21 +16,10 @@ from typing import Any, Literal
 
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import GRADE, Answer, answers, grades_of
-from mustsee.judge.points import (
-    ASSERTED,
-    VALUES,
-    PointsGrade,
-    counted_points,
-)
-from mustsee.layouts.errata import (
-    BAD,
-    Errata,
-    Erratum,
-    key_of,
-    name_ids,
-    option_value,
-    whole_span,
-)
+from mustsee.judge import points as judged
+from mustsee.judge.points import PointsGrade, counted_points
+from mustsee.layouts import errata
+from mustsee.layouts.errata import BAD, Errata, Erratum
 from mustsee.raters.ballots import TRAINING, CastVote, RatedItem
 from mustsee.raters.decision import decide
 from mustsee.raters.form import FormField, RatingForm
@@ -143,8 +132,8 @@ def point_rows(
         made = [vote.answers[f"contradictions_{n + 1}"] for n in range(len(task.contradictions))]
         grade = PointsGrade(
             weights=tuple(point.weight for point in task.points),
-            verdicts=tuple(VALUES[value] for value in said),
-            asserted=tuple(ASSERTED[value] for value in made),
+            verdicts=tuple(judged.VALUES[value] for value in said),
+            asserted=tuple(judged.ASSERTED[value] for value in made),
         )
         rows_.append({
             "qid": vote.question_id.rpartition("#")[0],
@@ -235,7 +224,9 @@ class DecidedKeys:
         other = len(self.entries) - confirmed - bad
         text = f"{confirmed} keys stand, {other} have another right option, {bad} questions are bad"
         if self.undecided:
-            text += f"; raters do not agree on {len(self.undecided)}: {name_ids(self.undecided)}"
+            text += (
+                f"; raters do not agree on {len(self.undecided)}: {errata.name_ids(self.undecided)}"
+            )
         return printable(text)
 
 
@@ -252,7 +243,7 @@ def doubted_questions(questions: Sequence[Question], proposals: Errata) -> list[
     if changed:
         raise UserError(
             f"errata={proposals.path!r}: the keys of {len(changed)} questions are not those of the "
-            f"proposals: {name_ids(changed)}. Give the questions that were audited"
+            f"proposals: {errata.name_ids(changed)}. Give the questions that were audited"
         )
     spans = {name: entry.span for name, entry in proposals.entries.items() if name in by_id}
     return [
@@ -297,9 +288,9 @@ def _decision(question: Question, answers: Mapping[str, object]) -> str | None:
     """Return the settled `new`; None if there is none, or if the other option is the key itself."""
     verdict, right = answers.get("verdict"), answers.get("right")
     if verdict == STANDS:
-        return key_of(question)
+        return errata.key_of(question)
     if verdict == OTHER and isinstance(right, int) and right != question.answer_index:
-        return option_value(question, right)
+        return errata.option_value(question, right)
     return BAD if verdict == BAD else None
 
 
@@ -310,9 +301,9 @@ def _entry(
     agreeing = [v.rater for v in votes if v.answers.get("verdict") == answers["verdict"]]
     return Erratum(
         id=question.question_id,
-        old=key_of(question),
+        old=errata.key_of(question),
         new=new,
-        span=_marked_span(answers) or whole_span(question),
+        span=_marked_span(answers) or errata.whole_span(question),
         evidence="; ".join(notes) or f"{len(agreeing)} of {len(votes)} raters agree",
         who=", ".join(f"rater:{name}" for name in agreeing),
     )

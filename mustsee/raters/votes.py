@@ -19,16 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.files import schemas
+from mustsee.files import parquet, schemas
 from mustsee.files.folders import write_json
-from mustsee.files.parquet import (
-    DIGESTS,
-    RECORD,
-    file_digest,
-    read_parquet,
-    recorded_digests,
-    write_parquet,
-)
 from mustsee.raters.ballots import TRAINING, CastVote, RatedItem
 from mustsee.raters.decision import SettledState, decide, is_right
 from mustsee.raters.form import Part, RatingForm, merge_marks, part
@@ -273,11 +265,11 @@ def replace_table(path: Path, questions: Sequence[Question]) -> Path | None:
     takes its place: `complete_replacement` finishes an interrupted call.
     """
     new_path = path.with_name(NEW_TABLE)
-    write_parquet(schemas.table(questions, Question), new_path)
-    if read_parquet(new_path).equals(read_parquet(path)):
+    parquet.write_parquet(schemas.table(questions, Question), new_path)
+    if parquet.read_parquet(new_path).equals(parquet.read_parquet(path)):
         new_path.unlink()
         return None
-    _record_digest(path, file_digest(new_path))
+    _record_digest(path, parquet.file_digest(new_path))
     return _put_in_place(new_path, path)
 
 
@@ -305,18 +297,18 @@ def complete_replacement(path: Path) -> None:
         return
     if not path.exists():
         os.replace(new_path, path)
-    elif recorded_digests(path.parent).get(path.name) == file_digest(new_path):
+    elif parquet.recorded_digests(path.parent).get(path.name) == parquet.file_digest(new_path):
         _put_in_place(new_path, path)
 
 
 def _record_digest(table: Path, digest: str) -> None:
     """Make `digest` that of the table in `run.json`, if there is one that has digests."""
-    digests = recorded_digests(table.parent)
+    digests = parquet.recorded_digests(table.parent)
     others = {f: d for f, d in digests.items() if f.split("/")[0] != table.name}
     if digests:
-        path = table.with_name(RECORD)
+        path = table.with_name(parquet.RECORD)
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        write_json(path, {**record, DIGESTS: {**others, table.name: digest}})
+        write_json(path, {**record, parquet.DIGESTS: {**others, table.name: digest}})
 
 
 def record_results(path: Path, results: RatingResults) -> None:

@@ -20,7 +20,16 @@ from mustsee.errors import UserError
 from mustsee.files import schemas
 from mustsee.files.parquet import read_parquet
 from mustsee.files.store import Store
-from mustsee.records import COUNTED, UNTESTED, Keyframe, Question, Video, is_rules, untested_note
+from mustsee.records import (
+    COUNTED,
+    UNTESTED,
+    Keyframe,
+    Question,
+    Video,
+    group_pairs,
+    is_rules,
+    untested_note,
+)
 from mustsee.run.best import FRAMES_PER_QUESTION, evidence_frames
 from mustsee.text import LETTERS, clock
 
@@ -185,10 +194,7 @@ class _Card:
         fate = "kept" if self.question.drop is None else f"dropped: {self.question.drop}"
         ink = GREEN if self.question.drop is None else RED
         pen.text((WIDTH - EDGE, y - 38), fate, ink, _font(30), "rt")
-        identities: dict[str, list[str]] = {}
-        for verdict in self.question.verdicts:
-            identities.setdefault(verdict.filter, []).append(verdict.model)
-        if untested_note(identities):
+        if untested_note(group_pairs((v.filter, v.model) for v in self.question.verdicts)):
             pen.text((EDGE, y + 4), UNTESTED, RED, _font(26))
             y += 42
         return y

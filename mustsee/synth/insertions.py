@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from mustsee.errors import BadRow, UserError
 from mustsee.files import schemas
 from mustsee.files.store import digest
 from mustsee.questions.drafts import Draft, question_id
-from mustsee.records import Caption, Question, Segment, Span, Video
+from mustsee.records import Caption, Question, Segment, Span, Video, group_pairs
 from mustsee.synth.absence import mentions_label
 from mustsee.synth.plan import InsertedProbe, InsertionPlan, PositionRule, plan
 
@@ -187,11 +186,7 @@ def with_question(
 
 def clips_by_label(clips: Sequence[InsertedClip]) -> Mapping[str, list[InsertedClip]]:
     """Return the clips by label, each once."""
-    by_label: dict[str, list[InsertedClip]] = defaultdict(list)
-    for clip in clips:
-        if clip.label and clip not in by_label[clip.label]:
-            by_label[clip.label].append(clip)
-    return dict(by_label)
+    return group_pairs((clip.label, clip) for clip in dict.fromkeys(clips) if clip.label)
 
 
 def with_captions(video: Video, backgrounds: Sequence[Background]) -> Video:

@@ -161,7 +161,7 @@ def test_a_favoured_position_is_reported_and_is_not_a_shortcut() -> None:
         turns = [verdict_on_reply(one, "A", model="m blind", rotation=r) for r in drawn]
         made.append(replace(one, verdicts=tuple(turns)))
     replies = Replies(made)
-    bias = place(made, replies, every, {})
+    bias = place(made, replies, every)
     assert bias is not None
     assert (bias.letter, bias.share, bias.turned) == ("A", 1.0, 1.0)
     assert bias.over.p_holm is not None

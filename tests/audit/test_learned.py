@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mustsee.audit.guessers import hits
-from mustsee.audit.learned import LearnedGuess, record_learned
+from mustsee.audit.guessers import LearnedGuess, hits, record_learned
 from mustsee.errors import UserError
 from mustsee.files import schemas
 from mustsee.questions.decision import Decision

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import mustsee
-from mustsee.audit import page, repeats, show
+from mustsee.audit import repeats, show
 from mustsee.audit.audit import Audit, RepeatReport, audit
 from mustsee.audit.battery import ConditionRun
 from mustsee.audit.show import write_clean
@@ -54,7 +54,7 @@ def pages(folder: Path, reading: QuestionFile, found: Audit) -> str:
              "findings": [f.plain() for f in reading.findings]}  # fmt: skip
     show.write(folder, found, about)
     record = {"config": {}, "llm": {}, "seconds": {"total": 1}, "versions": {}, "git": ""}
-    return page.write(folder, record).read_text()
+    return show.write_page(folder, record).read_text()
 
 
 def test_broken_and_duplicate_questions_are_dropped_and_reasons_are_shown(

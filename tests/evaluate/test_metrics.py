@@ -8,7 +8,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from mustsee import stats
 from mustsee.evaluate.open_metrics import rouge_l, score_by_cider
-from mustsee.evaluate.rubric import SCALES
+from mustsee.evaluate.open_scores import SCALES
 from mustsee.evaluate.score import average_tasks
 from mustsee.evaluate.scorers.official import MLVU_7
 from mustsee.replies import overlap

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.evaluate.predictions import read_predictions
+from mustsee.evaluate.answers import read_predictions
 
 REPLIES = {"q1": "B", "q2": 'The red one, since it is "new".'}
 

@@ -10,7 +10,7 @@ import pytest
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import Unparsed
 from mustsee.evaluate import score
-from mustsee.evaluate.rubric import grade, scene_grade, summary_grade
+from mustsee.evaluate.open_scores import grade, scene_grade, summary_grade
 from mustsee.prompts import Prompts
 from mustsee.records import Question
 

@@ -10,8 +10,7 @@ import pytest
 from rich.console import Console
 
 from mustsee.evaluate import score_show
-from mustsee.evaluate.point_scores import PointScores
-from mustsee.evaluate.rubric import Rubric
+from mustsee.evaluate.open_scores import PointScores, Rubric
 from mustsee.evaluate.score import EvaluationResults, OpenEndedScore, ScoreGroup
 from mustsee.evaluate.siblings import GroupScores, Twins
 from mustsee.evaluate.span_scores import EvidenceScores, SpanScores

@@ -13,7 +13,8 @@ import mustsee
 from mustsee.errors import UserError
 from mustsee.evaluate import compare, compare_show
 from mustsee.files import schemas
-from mustsee.layouts import card, card_figures, chat, croissant, hugging_face, ours
+from mustsee.layouts import card, card_figures, chat, hugging_face, ours
+from mustsee.layouts.hugging_face import CROISSANT_FILE
 from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Provenance, Question, Span, Step, Trace, Verdict, Video
 
@@ -103,7 +104,7 @@ def test_the_card_says_what_the_rows_have(tmp_path: Path) -> None:
 
     def said(questions: list[Question], name: str) -> tuple[str, dict[str, Any]]:
         hugging_face.write(questions, tmp_path / name)
-        metadata = json.loads((tmp_path / name / croissant.FILE).read_text())
+        metadata = json.loads((tmp_path / name / CROISSANT_FILE).read_text())
         return (tmp_path / name / "README.md").read_text(), metadata
 
     bare = [replace(q, evidence=(), verdicts=(), provenance=None) for q in made(3)]
@@ -177,7 +178,7 @@ def test_the_card_has_the_title_the_lengths_and_the_skills(tmp_path: Path) -> No
     assert "| wrong options, words | 1 | 1 | 1 | 3 | 3 | 22 |" in readme
     assert "| cause | 1 | 8% |" in readme
     assert "| Counting | 7 | 58% |" in readme
-    assert json.loads((tmp_path / croissant.FILE).read_text())["name"] == "Boats & quays"
+    assert json.loads((tmp_path / CROISSANT_FILE).read_text())["name"] == "Boats & quays"
 
 
 @pytest.mark.parametrize(("seconds", "is_long"), [(599.0, False), (600.0, True)])
@@ -322,7 +323,7 @@ def test_exported_videos_have_their_licences_and_no_private_paths(tmp_path: Path
     assert [v.video_id for v in read.videos] == ["v0", "v1"]
     assert [v.uri for v in read.videos] == [f"{tmp_path}/videos/{n}" for n in ("a.mp4", "b.mkv")]
     assert (read.videos[1].source, read.videos[1].start, read.videos[1].end) == ("b", 30.0, 60.0)
-    sources = json.loads((tmp_path / croissant.FILE).read_text())["prov:wasDerivedFrom"]
+    sources = json.loads((tmp_path / CROISSANT_FILE).read_text())["prov:wasDerivedFrom"]
     assert sources == ["https://videos.example/a|b"]
     readme = (tmp_path / "README.md").read_text()
     assert "| v0 | cc-by-4.0 | https://videos.example/a\\|b |" in readme
@@ -337,7 +338,7 @@ def test_exported_videos_have_their_licences_and_no_private_paths(tmp_path: Path
 def test_the_croissant_names_every_file_and_column(tmp_path: Path) -> None:
     """This checks its structure; the next test reads it by `mlcroissant` if that is installed."""
     hugging_face.write(made(), tmp_path, [Video(video_id="v0", uri="v0.mp4")])
-    metadata = json.loads((tmp_path / croissant.FILE).read_text())
+    metadata = json.loads((tmp_path / CROISSANT_FILE).read_text())
     assert {f["contentUrl"] for f in metadata["distribution"]} == {
         "data/train.parquet", "data/test.parquet", "videos.parquet"
     }  # fmt: skip
@@ -358,7 +359,7 @@ def test_mlcroissant_reads_the_rows_without_errors(tmp_path: Path) -> None:
     video = Video(video_id="v0", uri="v0.mp4", source_url="https://videos.example/a")
     hugging_face.write(made(), tmp_path / "a", [video])
     (tmp_path / "a").rename(tmp_path / "b")
-    dataset = mlcroissant.Dataset(str(tmp_path / "b" / croissant.FILE))
+    dataset = mlcroissant.Dataset(str(tmp_path / "b" / CROISSANT_FILE))
     assert not dataset.metadata.ctx.issues.errors
     row = next(iter(dataset.records("train")))
     assert row["train/question"] == b"What, 0?"

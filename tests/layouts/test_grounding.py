@@ -10,7 +10,7 @@ import pytest
 
 from mustsee.errors import UserError
 from mustsee.layouts import grounding, ours
-from mustsee.layouts.portable import open_ended_questions
+from mustsee.layouts.portable import open_tasks
 from mustsee.layouts.task_scoring import is_open_ended
 from mustsee.questions.templates import word_question, word_spans
 from mustsee.records import WHEN, Question, Span, Video
@@ -94,7 +94,7 @@ def test_several_spans_alone_are_refused_where_a_line_has_one(tmp_path: Path) ->
 def test_tasks_that_compare_words_hold_none_of_them() -> None:
     spoken = Question(question_id="o", video_id="v", recipe="facts", question="Who?",
                       question_type="", answer="a boy")  # fmt: skip
-    assert list(open_ended_questions([ASKED[0], spoken])) == [spoken]
+    assert list(open_tasks([ASKED[0], spoken])["open"]) == [spoken]
     rows = [{"options": [], "answer": q.answer, "form": q.form} for q in (ASKED[0], spoken)]
     assert [is_open_ended(row) for row in rows] == [False, True]
 

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustsee.files import schemas
+from mustsee.files.folders import JsonItems, write_json
+from mustsee.files.parquet import ROW_GROUP_ROWS, Parquet
 from mustsee.layouts import chat, hugging_face, ours, read, shards, tasks
 from mustsee.layouts.detect import open_streamed
-from mustsee.layouts.reading import Rereadable, dump_json
-from mustsee.layouts.row_writer import ROW_GROUP_ROWS, JsonItems, Parquet
+from mustsee.layouts.reading import Rereadable
 from mustsee.recipes.cinepile import layout as cinepile
 from mustsee.recipes.egoschema import layout as egoschema
 from mustsee.recipes.mlvu import layout as mlvu
@@ -103,7 +104,7 @@ def test_json_written_by_item_has_the_bytes_of_json_written_at_once(values: list
                 json_list.add(value)
                 json_object.add(value, key)
         for name, value in (("list", values), ("keys", keyed)):
-            dump_json(value, folder / "whole")
+            write_json(folder / "whole", value, indent=4)
             assert (folder / name).read_bytes() == (folder / "whole").read_bytes()
             assert json.loads((folder / name).read_bytes()) == value
 

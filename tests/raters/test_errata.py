@@ -52,7 +52,7 @@ def vote(name: str, rater: str, **answers: Any) -> CastVote:
     )
 
 
-def rate(folder: Path, **settings: Any) -> RatingRun:
+def rate(folder: Path, /, **settings: Any) -> RatingRun:
     return rating_run(folder, form="errata", **settings)
 
 
@@ -62,7 +62,7 @@ def test_only_doubted_questions_are_asked_and_the_others_are_named(audited: Path
     assert [*rating.question_by_id] == ["q2", "q0", "q1", "q3"]
     assert rating.lacking_proposals == ["q5", "gone"]
     assert [item.question_id for item in rating.open_items()] == ["q2", "q0", "q1", "q3"]
-    few = rate(audited, sample=2, folder_setting=str(audited / "few"))
+    few = rate(audited, sample=2, folder=str(audited / "few"))
     assert [item.question_id for item in few.open_items()] == ["q2", "q0"]
     assert rating.question_by_id["q1"].evidence == (Span(7, 9),)
     assert rating.question_by_id["q0"].evidence == (Span(0, 1),)
@@ -125,7 +125,7 @@ def test_votes_become_errata_of_people(audited: Path) -> None:
 
 def test_what_cannot_be_decided_is_refused(audited: Path) -> None:
     with pytest.raises(UserError, match="is for form=errata"):
-        rating_run(audited, errata_source="x.jsonl").check()
+        rating_run(audited, errata="x.jsonl").check()
     rows = [json.loads(line) for line in (audited / "errata.jsonl").read_text().splitlines()]
     (audited / "errata.jsonl").write_text(json.dumps({**rows[0], "old": "green"}) + "\n")
     with pytest.raises(UserError, match="the keys of 1 questions are not those"):

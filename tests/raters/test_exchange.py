@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.raters import label_studio
+from mustsee.raters import transfer
 from mustsee.raters.form import RatingForm
 from mustsee.records import Question, Span, Video
 from ray_jobs.cli.launch import build, compose
@@ -68,9 +68,9 @@ def label_studio_export(kind: RatingForm, folder: Path, said: dict[str, Any]) ->
 @pytest.mark.parametrize("name", sorted(ANSWERS))
 def test_votes_are_the_same_after_export_and_import(tmp_path: Path, name: str) -> None:
     kind = form(name)
-    label_studio.write(kind, [QUESTION], VIDEOS, tmp_path)
-    given = label_studio.read(label_studio_export(kind, tmp_path, ANSWERS[name]))
-    imported = label_studio.import_votes(kind, given, {"q1": QUESTION}, VIDEOS)
+    transfer.write_tasks(kind, [QUESTION], VIDEOS, tmp_path)
+    given = transfer.read_export(label_studio_export(kind, tmp_path, ANSWERS[name]))
+    imported = transfer.read_votes(kind, given, {"q1": QUESTION}, VIDEOS)
     assert imported.refused == []
     (vote,) = imported.votes
     assert vote.rater == "label_studio:ana@example.org"
@@ -78,7 +78,7 @@ def test_votes_are_the_same_after_export_and_import(tmp_path: Path, name: str) -
 
 
 def test_the_exported_tasks_show_the_question_and_the_form(tmp_path: Path) -> None:
-    label_studio.write(form("neptune"), [QUESTION], VIDEOS, tmp_path)
+    transfer.write_tasks(form("neptune"), [QUESTION], VIDEOS, tmp_path)
     ((task),) = json.loads((tmp_path / "tasks.json").read_text())
     assert task["data"]["video"] == "/data/local-files/?d=videos/a%20b.mp4"
     assert task["data"]["now_question"] == QUESTION.question
@@ -88,13 +88,13 @@ def test_the_exported_tasks_show_the_question_and_the_form(tmp_path: Path) -> No
 def test_invalid_votes_are_refused_with_a_reason() -> None:
     kind = form("verify")
     votes = [
-        label_studio.ForeignVote(question_id="q9", rater="a", given=ANSWERS["verify"]),
-        label_studio.ForeignVote(
+        transfer.ForeignVote(question_id="q9", rater="a", given=ANSWERS["verify"]),
+        transfer.ForeignVote(
             question_id="q1", rater="b", given={**ANSWERS["verify"], "other": "x"}
         ),
-        label_studio.ForeignVote(question_id="q1", rater="c", given={"answer_right": "no"}),
+        transfer.ForeignVote(question_id="q1", rater="c", given={"answer_right": "no"}),
     ]
-    imported = label_studio.import_votes(kind, votes, {"q1": QUESTION}, VIDEOS)
+    imported = transfer.read_votes(kind, votes, {"q1": QUESTION}, VIDEOS)
     assert imported.votes == []
     assert [reason.partition(":")[0].partition(",")[0] for reason in imported.refused] == [*"abc"]
 
@@ -104,7 +104,7 @@ def test_other_files_and_forms_that_cannot_be_exported_are_refused(tmp_path: Pat
     for text in ("{", "[1]", '[{"data": {}}]', '{"a": 1}'):
         path.write_text(text)
         with pytest.raises(UserError, match="not a JSON export"):
-            label_studio.read(path)
+            transfer.read_export(path)
     for name in ("human_benchmark", "mlvu"):
         with pytest.raises(UserError, match="cannot go"):
-            label_studio.page(form(name))
+            transfer.page_of(form(name))

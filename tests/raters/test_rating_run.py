@@ -14,7 +14,7 @@ from mustsee.files import schemas
 from mustsee.raters.assignment import items
 from mustsee.raters.ballots import CastVote, UnfinishedVote
 from mustsee.raters.form import RatingForm
-from mustsee.raters.rating_run import RatingRun, check_share, count_questions
+from mustsee.raters.rating_run import RatingRun, RatingSettings, check_share, count_questions
 from mustsee.raters.results import results, summary_lines
 from mustsee.records import Question, Span, Video
 from ray_jobs.cli.launch import build, compose
@@ -44,13 +44,14 @@ def _form(name: str) -> RatingForm:
     return build(compose("rate", ["questions=x", f"form={name}"])).form
 
 
-def rating_run(folder: Path, form: str = "verify", **settings: Any) -> RatingRun:
+def rating_run(folder: Path, /, form: str = "verify", **settings: Any) -> RatingRun:
     defaults: dict[str, Any] = {
-        "videos_source": None, "folder_setting": None, "votes": None, "raters": 3, "names": None,
+        "videos": None, "folder": None, "votes": None, "raters": 3, "names": None,
         "seniors": None, "renew": (), "days": 30.0, "sample": None, "seed": 0, "wanted": 0.95,
-        "training_source": None, "spans": True, "lease_minutes": 30.0,
+        "training": None, "spans": True, "errata": None, "lease_minutes": 30.0,
     }  # fmt: skip
-    return RatingRun(questions=str(folder), form=_form(form), **{**defaults, **settings})
+    given = {**defaults, **settings}
+    return RatingRun(RatingSettings(questions=str(folder), form=_form(form), **given))
 
 
 def test_raters_are_named_by_number_unless_names_are_given(run_folder: Path) -> None:

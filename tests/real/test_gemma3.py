@@ -15,6 +15,7 @@ import pytest
 from actors.judge.gem import Gem
 from actors.judge.gem_fit import GemFit, TrainingWorker, fit
 from actors.judge.gem_jax import GemJax
+from benchmarks.cuts import theirs
 from mustsee.judge.client import JudgeClient
 from mustsee.judge.data import LabelledPair
 from mustsee.judge.judge import ForwardPass, JudgeConfig, JudgeItem
@@ -22,7 +23,7 @@ from mustsee.judge.prompt import triple
 from serve.judge_batch import LocalBackend
 from serve.judge_guard import Keys, RequestLimits
 from serve.judge_http import create_app
-from tests.nn.test_gemma import logits, theirs
+from tests.nn.test_gemma import logits
 from tests.support.serving import served
 
 KEY = "a-key-of-the-tests-0001"

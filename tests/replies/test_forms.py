@@ -19,7 +19,7 @@ from actors.llm.openai import OpenAI, is_strict
 from loopback.schemas import as_object, instance
 from mustsee.calls.refusals import Change
 from mustsee.errors import BadRow, Unparsed
-from mustsee.evaluate.rubric import RubricGrade
+from mustsee.evaluate.open_scores import RubricGrade
 from mustsee.facts.claims import claims_form
 from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.extract import facts_form

@@ -18,7 +18,7 @@ from actors.stages.caption_local import sentence
 from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
 from mustsee.calls.usage import RequestTally
 from mustsee.errors import Unparsed
-from mustsee.evaluate import rubric
+from mustsee.evaluate import open_scores
 from mustsee.facts.best import rank_open
 from mustsee.facts.choices import write_choices
 from mustsee.facts.claims import list_claims
@@ -201,7 +201,7 @@ async def _all(asker: RecordingAsker) -> None:
     _probe(asker)
     for kind in ("subPlot", "summary"):
         what = replace(_question(), question_type=kind, answer=" ".join(SAID))
-        await rubric.grade(what, " ".join(SAID[:4]), asker)
+        await open_scores.grade(what, " ".join(SAID[:4]), asker)
 
 
 def _probe(asker: RecordingAsker) -> None:

@@ -6,11 +6,11 @@ a rule names; "" is the rule for any other benchmark. `mustsee.evaluate.rescore`
 
 from collections.abc import Mapping
 
-from mustsee.evaluate.scorers import lmms_eval, official, reading, vlmevalkit
-from mustsee.evaluate.scorers.reading import ScoringRule
+from mustsee.evaluate.scorers import lmms_eval, official, vlmevalkit
+from mustsee.evaluate.scorers.official import ScoringRule
 
 SCORERS: Mapping[str, Mapping[str, ScoringRule]] = {
-    "ours": reading.OUR_RULES,
+    "ours": official.OUR_RULES,
     "lmms_eval": lmms_eval.RULES,
     "vlmevalkit": vlmevalkit.RULES,
     "vlmevalkit_draw": vlmevalkit.RANDOM_RULES,

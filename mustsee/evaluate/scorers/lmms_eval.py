@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from mustsee.evaluate.scorers.official import MLVU_7, MLVU_9, read_cinepile, read_tempcompass
-from mustsee.evaluate.scorers.reading import ReplyReading, ScoringRule, score_letter
+from mustsee.evaluate.scorers import official
+from mustsee.evaluate.scorers.official import ReplyReading, ScoringRule, score_letter
 from mustsee.text import LETTERS
 
 _PHRASES = (
@@ -175,7 +175,7 @@ RULES = {
         read=read,
         failed="",
         letters=letters,
-        averages=(MLVU_7, MLVU_9) if name == "mlvu" else (),
+        averages=(official.MLVU_7, official.MLVU_9) if name == "mlvu" else (),
     )
     for name, read, letters in (
         ("", read_by_rank, ""),
@@ -184,7 +184,7 @@ RULES = {
         ("mvbench", read_mvbench, "ABCDE"),
         ("egoschema", read_egoschema, "ABCDE"),
         ("neptune", read_neptune, "ABCDE"),
-        ("cinepile", read_cinepile, "ABCDE"),
-        ("tempcompass", read_tempcompass, "ABCD"),
+        ("cinepile", official.read_cinepile, "ABCDE"),
+        ("tempcompass", official.read_tempcompass, "ABCD"),
     )
 }

@@ -11,8 +11,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mustsee.evaluate.scorers.official import begins_as_option, first_capital
-from mustsee.evaluate.scorers.reading import ReplyReading, ScoringRule, score_letter
+from mustsee.evaluate.scorers.official import (
+    ReplyReading,
+    ScoringRule,
+    begins_as_option,
+    first_capital,
+    score_letter,
+)
 from mustsee.replies.extract import official
 from mustsee.text import LETTERS
 

@@ -14,14 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from mustsee.align.place import Alignment
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import clip_spans, finish_question
 from mustsee.recipes.cinepile.mcq import Mcq, kind_of, mcqs
-from mustsee.recipes.cinepile.scene import format_lines, scene_lines
 from mustsee.recipes.cinepile.templates import Template
-from mustsee.records import Provenance, Question, Span, Video
+from mustsee.records import Line, Provenance, Question, SceneText, Span, Video
 from mustsee.replies.forms import Form, form, list_of, object_with, whole
 
 SHORTLIST, QUESTIONS = "cinepile/shortlist", "cinepile/questions"  # prompts
@@ -197,4 +197,55 @@ def record(
         question,
         rationale=mcq.rationale or None,
         evidence=tuple(Span(begin + s.start, begin + s.end) for s in evidence),
+    )
+
+
+SUBTITLE, VISUAL = "<subtitle>", "<visual descriptions>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneLine:
+    """A line of the scene: dialogue, or the narrator's description (`visual`); times in seconds."""
+
+    start: float
+    end: float
+    text: str
+    visual: bool
+
+
+def scene_lines(scene: SceneText, *, threshold: float = 0.5) -> tuple[SceneLine, ...]:
+    """Return the scene's lines; from a probability of `threshold` a line is the narrator's."""
+    pairs = zip(scene.lines, scene.visual, strict=True)
+    return tuple(
+        SceneLine(start=x.start, end=x.end, text=" ".join(x.text.split()), visual=p >= threshold)
+        for x, p in pairs
+        if x.text.strip()
+    )
+
+
+def format_lines(lines: Sequence[SceneLine]) -> str:
+    """Write one line of text for each: tag, start and end in seconds, text."""
+    return "\n".join(
+        f"{VISUAL if x.visual else SUBTITLE} {x.start:.1f} {x.end:.1f} {x.text}" for x in lines
+    )
+
+
+def scene_of(alignment: Alignment, lines: Sequence[Line], visual: Sequence[float]) -> SceneText:
+    """Return the scene text of a placed clip, with the lines' times in the clip."""
+    assert alignment.span is not None, "the clip was not placed"
+
+    def shift_time(seconds: float) -> float:
+        return max(0.0, (seconds - alignment.offset) / alignment.rate)
+
+    return SceneText(
+        lines=tuple(
+            replace(x, start=shift_time(x.start), end=shift_time(x.end), words=()) for x in lines
+        ),
+        visual=tuple(visual),
+        start=alignment.span.start,
+        end=alignment.span.end,
+        rate=alignment.rate,
+        score=alignment.score,
+        head=alignment.head,
+        tail=alignment.tail,
     )

@@ -29,26 +29,20 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
-from mustsee.recipes.cinepile.mcq import OptionChoice, choice
-from mustsee.recipes.cinepile.scene import SceneLine, format_lines, scene_lines
+from mustsee.recipes.cinepile.ask import SceneLine, format_lines, scene_lines
+from mustsee.recipes.cinepile.mcq import choice
 from mustsee.records import Question, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, one_of, record, words
 from mustsee.text import LETTERS
+from mustsee.verify import outcome as outcomes
 from mustsee.verify.conditions.seen import order, rotated_options
-from mustsee.verify.outcome import (
-    AMBIGUOUS,
-    DISPUTED,
-    GUESSED,
-    UNTOLD,
-    FilterOutcome,
-    add_outcome,
-    mark_unverified,
-)
+from mustsee.verify.outcome import FilterOutcome
 from mustsee.verify.vetting import VettingContext
 
 CHOOSE, FITS = "cinepile/choose", "cinepile/fits"  # prompts
@@ -61,50 +55,31 @@ SCENE = (
 )
 
 
-async def choose(
-    asker: Asker,
-    question: Question,
-    *,
-    rotation: int = 0,
-    context: str | None = None,
-    about: str = "",
-    seed: int = 0,
-) -> OptionChoice | None:
-    """Return the model's choice among the options, which it sees rotated by `rotation`; None if its
-    replies cannot be parsed: such a call is neither right nor wrong. Raises Transient, so that a
-    later run repeats the call.
+async def ask_choice(
+    name: str, asker: Asker, question: Question, *, detail: str, seed: int, rotation: int = 0,
+    context: str | None = None, about: str = "", tries: int = 1,
+) -> Verdict:  # fmt: skip
+    """Return the verdict of the filter `name` by the model's choice among the options, which it
+    sees rotated by `rotation`. If none of its replies can be parsed, it is neither right nor wrong.
+    Raises Transient, so that a later run repeats the call.
     """
     shown, options = order(len(question.options), rotation), rotated_options(question, rotation)
-    try:
-        chosen = await asker.ask(
-            CHOOSE,
-            choice(options),
-            seed=seed,
-            question=question.question,
-            options=options,
-            context=context,
-            about=about,
-        )
-    except BadRow:
-        return None
-    return replace(chosen, place=shown[chosen.place])
-
-
-def verdict(
-    name: str, asker: Asker, question: Question, choice: OptionChoice | None, *, seed: int = 0,
-    detail: str = "",
-) -> Verdict:  # fmt: skip
-    """Return the verdict of a choice on a question."""
-    chosen = "no answer" if choice is None else f"chose {LETTERS[choice.place]}"
-    return Verdict(
-        filter=name,
-        model=asker.llm.identity,
-        seed=seed,
-        prompt=asker.prompts.digest(CHOOSE),
-        reply=choice.reply if choice else "",
-        correct=None if choice is None else choice.place == question.answer_index,
-        detail=f"{detail}; {chosen}" if detail else chosen,
-    )
+    verdict = Verdict(
+        filter=name, model=asker.llm.identity, seed=seed, prompt=asker.prompts.digest(CHOOSE),
+        detail=f"{detail}; no answer",
+    )  # fmt: skip
+    for attempt in range(tries):
+        with suppress(BadRow):
+            chosen = await asker.ask(
+                CHOOSE, choice(options), seed=seed + 1000 * attempt, question=question.question,
+                options=options, context=context, about=about,
+            )  # fmt: skip
+            place = shown[chosen.place]
+            said, is_right = f"chose {LETTERS[place]}", place == question.answer_index
+            return replace(
+                verdict, reply=chosen.reply, correct=is_right, detail=f"{detail}; {said}"
+            )
+    return verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,15 +141,16 @@ class Degenerate:
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         async def guess(turn: int, role: str) -> Verdict:
             asker, seed = vetting.askers[role], vetting.seed + turn
-            chosen = await choose(asker, question, rotation=turn, seed=seed)
-            return verdict("degenerate", asker, question, chosen, seed=seed, detail=role)
+            return await ask_choice(
+                self.name, asker, question, detail=role, rotation=turn, seed=seed
+            )
 
         verdicts = await asyncio.gather(*(guess(turn, role) for turn, role in enumerate(GUESSERS)))
         is_degenerate = all(v.correct for v in verdicts)
         # An unparseable answer may be wrong.
         if not is_degenerate and all(v.correct is not False for v in verdicts):
             unverified = replace(question, verdicts=(*question.verdicts, *verdicts))
-            return mark_unverified(unverified, "degenerate")
+            return outcomes.mark_unverified(unverified, "degenerate")
         drop = question.drop
         if is_degenerate and "test" in question.subsets:
             drop = drop or "degenerate: right in 3 of 3 models without the scene"
@@ -219,13 +195,13 @@ class Fits:
             )  # fmt: skip
         except BadRow as error:
             kept = (*question.verdicts, replace(blank, detail=str(error)))
-            return mark_unverified(replace(question, verdicts=kept), "fits")
+            return outcomes.mark_unverified(replace(question, verdicts=kept), "fits")
         others = [LETTERS[n] for n in fitting.places if n != question.answer_index]
         has_rival = bool(others) and question.answer_index in fitting.places
         is_open = fitting.speaker == "OPEN"
         outcome = FilterOutcome(
             filter="fits", passed=not (has_rival or is_open),
-            fault=UNTOLD if is_open else AMBIGUOUS,
+            fault=outcomes.UNTOLD if is_open else outcomes.AMBIGUOUS,
             reason="the scene does not name the speaker"
             if is_open
             else f"{', '.join(others)} fits as well as the answer",
@@ -238,7 +214,7 @@ class Fits:
             passed=outcome.passed,
             detail=f"fits: {letters}; speaker: {fitting.speaker.lower()}",
         )
-        return add_outcome(replace(question, verdicts=(*question.verdicts, read)), outcome)
+        return outcomes.add_outcome(replace(question, verdicts=(*question.verdicts, read)), outcome)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,9 +233,10 @@ class Vision:
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         lines = _lines_of(video, self.threshold)
         dialogue = "\n".join(f"{x.start:.1f} {x.end:.1f} {x.text}" for x in lines if not x.visual)
-        read = await _read_verdict(
-            "vision", question, dialogue or "(nothing is said)", DIALOGUE, "dialogue alone", vetting
-        )
+        read = await ask_choice(
+            self.name, vetting.askers["reader"], question, detail="dialogue alone",
+            context=dialogue or "(nothing is said)", about=DIALOGUE, seed=vetting.seed,
+        )  # fmt: skip
         return _add_measure(question, read, "vision_reliance")
 
 
@@ -278,19 +255,13 @@ class Hardness:
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         scene = format_lines(_lines_of(video, self.threshold))
-        read = await _read_verdict("hardness", question, scene, SCENE, "whole scene", vetting)
+        read = await ask_choice(
+            self.name, vetting.askers["reader"], question, detail="whole scene",
+            context=scene, about=SCENE, seed=vetting.seed,
+        )  # fmt: skip
         if read.correct is False:
             question = replace(question, subsets=(*question.subsets, "hard"))
         return _add_measure(question, read, "hardness")
-
-
-async def _read_verdict(
-    name: str, question: Question, context: str, about: str, detail: str, vetting: VettingContext
-) -> Verdict:
-    """Return the verdict of the role `reader` on the question with a context."""
-    asker, seed = vetting.askers["reader"], vetting.seed
-    chosen = await choose(asker, question, context=context, about=about, seed=seed)
-    return verdict(name, asker, question, chosen, seed=seed, detail=detail)
 
 
 def _add_measure(question: Question, read: Verdict, metric: str) -> Question:
@@ -337,42 +308,34 @@ class Refine:
             misled = not verdicts[-1].correct
         question = replace(question, verdicts=(*question.verdicts, *verdicts))
         if not complete:
-            return mark_unverified(question, self.name)
+            return outcomes.mark_unverified(question, self.name)
         passed = strong and not misled
         weak = any(r.filter == self.name for r in question.repairs) or not strong
         guessed = f"guessed without the scene in {right} of {len(verdicts)} rotations"
         outcome = FilterOutcome(
-            filter=self.name, passed=passed, fault=DISPUTED if misled else GUESSED,
+            filter=self.name, passed=passed,
+            fault=outcomes.DISPUTED if misled else outcomes.GUESSED,
             reason="the scene gives another answer" if misled else guessed,
             drops=misled or "test" in question.subsets,
             metrics={"weak": float(weak), **({"fixed": float(passed)} if weak else {})},
         )  # fmt: skip
-        return add_outcome(replace(question, drop=None), outcome)
+        return outcomes.add_outcome(replace(question, drop=None), outcome)
 
     async def _test(self, question: Question, vetting: VettingContext) -> tuple[Verdict, ...]:
-        """Return the blind model's verdict on each rotation."""
-        asker = vetting.askers["guesser"]
-
-        async def test_rotation(by: int) -> Verdict:
-            seed = vetting.seed + by
-            chosen = await self._choose(asker, question, rotation=by, seed=seed)
-            return verdict("refine", asker, question, chosen, seed=seed, detail=f"rotation {by}")
-
-        return tuple(await asyncio.gather(*map(test_rotation, range(len(question.options)))))
+        """Return the guesser's verdicts, one for each rotation of the options."""
+        calls = (
+            ask_choice(
+                self.name, vetting.askers["guesser"], question, detail=f"rotation {by}",
+                rotation=by, seed=vetting.seed + by, tries=self.again + 1,
+            )
+            for by in range(len(question.options))
+        )  # fmt: skip
+        return tuple(await asyncio.gather(*calls))
 
     async def _read(self, question: Question, video: Video, vetting: VettingContext) -> Verdict:
-        """Return the verdict of a model that reads the scene."""
-        asker, seed = vetting.askers["reader"], vetting.seed
-        scene = format_lines(_lines_of(video, self.threshold))
-        chosen = await self._choose(asker, question, context=scene, about=SCENE, seed=seed)
-        return verdict("refine", asker, question, chosen, seed=seed, detail="whole scene")
-
-    async def _choose(
-        self, asker: Asker, question: Question, *, seed: int, **shown: Any
-    ) -> OptionChoice | None:
-        """Return a choice, after at most `again` retries."""
-        for attempt in range(self.again + 1):
-            chosen = await choose(asker, question, seed=seed + 1000 * attempt, **shown)
-            if chosen is not None:
-                return chosen
-        return None
+        """Return the verdict of the reader, who has the whole scene."""
+        return await ask_choice(
+            self.name, vetting.askers["reader"], question, detail="whole scene",
+            context=format_lines(_lines_of(video, self.threshold)), about=SCENE,
+            seed=vetting.seed, tries=self.again + 1,
+        )  # fmt: skip

@@ -29,22 +29,10 @@ from mustsee.files.store import resolve
 from mustsee.nn.vectors import Clusters, kmeans
 from mustsee.questions.drafts import fields
 from mustsee.questions.rows import NumberedTexts, complete_texts, item_list
-from mustsee.recipes.cinepile.question_lists import (
-    ListedQuestion,
-    QuestionList,
-    keep_distinct,
-    merge_equal,
-    neutralize_pronouns,
-)
-from mustsee.recipes.cinepile.templates import (
-    CATEGORIES,
-    QuestionCluster,
-    Template,
-    distinctive_words,
-    one_sided,
-    templates_form,
-    write_templates,
-)
+from mustsee.recipes.cinepile import question_lists as listing
+from mustsee.recipes.cinepile import templates as templating
+from mustsee.recipes.cinepile.question_lists import ListedQuestion, QuestionList
+from mustsee.recipes.cinepile.templates import QuestionCluster, Template
 from mustsee.replies.forms import Form, form
 
 Embed = Callable[[list[str]], NDArray[np.float32]]
@@ -85,20 +73,20 @@ class Induction:
         `kind` ("reasoning" or "perceptual") names the set. A cluster with more than the share
         `one_title` of its questions on one video or show gives no templates.
         """
-        unique = neutralize_pronouns(listed)
+        unique = listing.neutralize_pronouns(listed)
         if self.namer is not None:
             unique = asyncio.run(replace_names(unique, self.namer, self.show_step))
         with self.show_step(f"embedding {len(unique)} {kind} questions"):
             vectors = self.embed([q.neutral for q in unique])
         with self.show_step(f"leaving out repeats among {len(unique)} {kind} questions"):
-            rows = keep_distinct(vectors, alike=self.alike)
+            rows = listing.keep_distinct(vectors, alike=self.alike)
         unique, vectors = [unique[row] for row in rows], vectors[rows]
         with self.show_step(f"clustering {len(unique)} {kind} questions into {k}"):
             clustering = kmeans(vectors, k, seed=self.seed)
         clusters, groups = describe_clusters(kind, unique, vectors, clustering)
         titles = Counter(q.title for q in unique if q.title)
         shares = {title: n / len(unique) for title, n in titles.items()}
-        skipped = {c.number for c in one_sided(clusters, shares, self.one_title)}
+        skipped = {c.number for c in templating.one_sided(clusters, shares, self.one_title)}
         wanted = {n: group for n, group in enumerate(groups) if n not in skipped}
         report = {
             "questions": len(listed),
@@ -124,11 +112,11 @@ class Induction:
             try:
                 templates = await self.asker.ask(
                     "cinepile/templates",
-                    templates_form(self.each),
+                    templating.templates_form(self.each),
                     seed=rng.randrange(2**31),
                     questions=[q.neutral for q in sample],
                     count=self.each,
-                    categories=CATEGORIES,
+                    categories=templating.CATEGORIES,
                 )
             except BadRow as error:
                 print(f"cluster {number}: {error}")
@@ -168,7 +156,7 @@ async def replace_names(
     groups = [listed[at : at + size] for at in range(0, len(listed), size)]
     with show_step(lambda: f"names in questions: {done} of {len(listed)}"):
         rewritten = await asyncio.gather(*map(neutralize_group, groups))
-    return merge_equal([q for questions in rewritten for q in questions])
+    return listing.merge_equal([q for questions in rewritten for q in questions])
 
 
 def rewrites_form(count: int) -> Form[tuple[str, ...]]:
@@ -216,7 +204,7 @@ def describe_clusters(
                 title=title,
                 share=title_count / len(group),
                 list_share=max(lists.values()) / len(group),
-                words=distinctive_words(own_texts, texts),
+                words=templating.distinctive_words(own_texts, texts),
                 nearest=tuple(own_texts[i] for i in np.argsort(-cosines)[:3].tolist()),
             )
         )
@@ -270,7 +258,7 @@ def write_output(
     """Write the templates, their page and the report into `out`."""
     filesystem, folder = resolve(out)
     with tempfile.TemporaryDirectory() as local:
-        write_templates(templates, local, clusters)
+        templating.write_templates(templates, local, clusters)
         review = _sha256(Path(local, REVIEW).read_bytes())
         text = json.dumps({**report, "review": review}, indent=2)
         Path(local, REPORT).write_text(text + "\n")

@@ -15,20 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import UserError
+from mustsee.files.parquet import Parquet
+from mustsee.layouts import reading
 from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.options import parse_cell
-from mustsee.layouts.reading import (
-    Notes,
-    QuestionFile,
-    Questions,
-    Row,
-    answer_of,
-    facts,
-    first,
-    rows_of,
-    youtube_id,
-)
-from mustsee.layouts.row_writer import Parquet
+from mustsee.layouts.reading import Notes, QuestionFile, Questions, Row
 from mustsee.records import Line, Question, Segment, Video
 
 if TYPE_CHECKING:
@@ -58,7 +49,7 @@ def read(path: Path) -> QuestionFile:
     count: dict[str, int] = {}
     for file in files:
         notes = Notes(file)
-        for number, row in enumerate(rows_of(file)):
+        for number, row in enumerate(reading.rows_of(file)):
             clip = _clip(row, number, notes)
             count[clip] = count.get(clip, 0) + 1
             name = f"{clip}/{count[clip]}"
@@ -88,7 +79,7 @@ def _clip(row: Row, number: int, notes: Notes) -> str:
     if row.get("videoID"):
         return str(row["videoID"])
     link = str(row.get("yt_clip_link") or "")
-    name = youtube_id(link)
+    name = reading.youtube_id(link)
     if name is None:
         notes.add(number, "", "no clip id in yt_clip_link", link or None)
     return name or str(row.get("yt_clip_title") or link or f"row-{number}")
@@ -177,14 +168,10 @@ def write(
     `line_breaks`: category names as released, with a line break. The flags are "True" or "False".
     `card`: text of the folder's README; null writes none.
     """
-    path, chosen, source_videos, clips = (
-        Path(path),
-        first(questions),
-        list[Video](),
-        dict[str, Row](),
-    )
+    path, chosen = Path(path), reading.first(questions)
+    source_videos, clips = list[Video](), dict[str, Row]()
     for video in videos:
-        source_videos.append(facts(video))
+        source_videos.append(reading.facts(video))
         clips[video.video_id] = _clip_columns(video)
     table = partial(_table, clips=clips, line_breaks=line_breaks)
     is_file = path.suffix == ".parquet"
@@ -247,7 +234,7 @@ def _row(question: Question, clips: Mapping[str, Row], line_breaks: bool) -> dic
         **(clips.get(name) or _clip_columns(Video(video_id=name, uri=""))),
         "question": question.question,
         "choices": list(question.options),
-        "answer_key": answer_of(question),
+        "answer_key": reading.answer_of(question),
         "answer_key_position": question.answer_index,
         "question_category": _BROKEN.get(kind, kind) if line_breaks else kind,
         "hard_split": None if hard is None else str(bool(hard)),

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.files.folders import JsonItems
 from mustsee.files.tables import parse_json
 from mustsee.layouts.reading import Notes, QuestionFile, Questions, Row, by_id, first, rows_of
-from mustsee.layouts.row_writer import JsonItems
 from mustsee.records import Question, Video
 
 PUBLIC = "subset"

@@ -1,11 +1,13 @@
-"""MLVU's tasks for people: annotation forms, checks of filled-in forms, and questions from them."""
+"""MLVU's tasks for people: annotation forms, checks of filled-in forms, and questions from them.
+Answered queries of Ego4D (F.5) are filled-in forms, too.
+"""
 
 from __future__ import annotations
 
 import json
 import random
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 from mustsee.errors import UserError
 from mustsee.questions.checks import fault, holds, normal
 from mustsee.questions.drafts import Draft, question_id
-from mustsee.records import Question, Span, Video
+from mustsee.records import Question, Span, Video, group_pairs
 from mustsee.synth.insertions import cycle_choices, with_question
 
 
@@ -196,21 +198,20 @@ def questions_of(
     """Return questions by video. The answers' places are balanced in each kind; a fault is in
     `drop`.
     """
-    by_video: dict[str, list[FilledForm]] = defaultdict(list)
-    for form in filled:
-        by_video[form.video_id].append(form)
-    places: dict[str, list[int]] = {}
-    for kind, count in Counter(f.kind for f in filled).items():
-        places[kind] = cycle_choices(count, range(options), f"{seed}/{kind}/slots")
-    questions: dict[str, list[Question]] = defaultdict(list)
+    by_video = group_pairs((form.video_id, form) for form in filled)
+    places = {
+        kind: cycle_choices(count, range(options), f"{seed}/{kind}/slots")
+        for kind, count in Counter(f.kind for f in filled).items()
+    }
+    questions: list[tuple[str, Question]] = []
     for form in filled:
         faults_found = faults(form, by_video[form.video_id])
         if FORMS[form.kind].wrong and len(form.wrong) < options - 1:
             faults_found.append(f"{len(form.wrong)} wrong answers, not {options - 1}")
         question = _question(form, places[form.kind].pop(), options)
         drop = f"form: {faults_found[0]}" if faults_found else None
-        questions[form.video_id].append(replace(question, drop=drop))
-    return dict(questions)
+        questions.append((form.video_id, replace(question, drop=drop)))
+    return group_pairs(questions)
 
 
 def _question(form: FilledForm, place: int, options: int) -> Question:
@@ -230,3 +231,80 @@ def _question(form: FilledForm, place: int, options: int) -> Question:
         evidence=form.evidence,
         scoring_points=form.points,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """One of Ego4D's natural-language queries, with the span that answers it."""
+
+    query_id: str
+    video_id: str
+    text: str
+    template: str
+    evidence: Span
+
+
+def queries(data: Any) -> list[Query]:
+    """Parse Ego4D's `nlq_*.json`. Queries without text or span are left out.
+
+    Raises UserError for data of another form.
+    """
+    try:
+        queries_found: list[Query] = []
+        for video in data["videos"]:
+            for clip in video["clips"]:
+                for annotation in clip["annotations"]:
+                    uid = annotation.get("annotation_uid", clip["clip_uid"])
+                    for n, query in enumerate(annotation["language_queries"]):
+                        start, end = query.get("video_start_sec"), query.get("video_end_sec")
+                        if not query.get("query") or start is None or end is None or end < start:
+                            continue
+                        queries_found.append(
+                            Query(
+                                query_id=f"{uid}_{n}",
+                                video_id=video["video_uid"],
+                                text=str(query["query"]).strip(),
+                                template=str(query.get("template") or ""),
+                                evidence=Span(float(start), float(end)),
+                            )
+                        )
+        return queries_found
+    except (KeyError, TypeError) as error:
+        raise UserError(f"not Ego4D's natural-language queries: {error!r} is missing") from error
+
+
+def ego_forms(
+    ego_queries: Sequence[Query], answers: Mapping[str, str], *, options: int = 4, seed: int = 0
+) -> list[FilledForm]:
+    """Return queries with answers as filled-in forms. `answers`: query id -> a few words, because
+    Ego4D has spans only. Decoys are answers to other queries, first of the same template, in seeded
+    order.
+    """
+    pool = group_pairs(
+        (q.template, answers[q.query_id]) for q in ego_queries if q.query_id in answers
+    )
+    forms: list[FilledForm] = []
+    for query in ego_queries:
+        answer = answers.get(query.query_id)
+        if answer is None:
+            continue
+        same_template, rest = (
+            pool[query.template],
+            [a for answers_of in pool.values() for a in answers_of],
+        )
+        rng = random.Random(f"{seed}/{query.query_id}/wrong")
+        wrong: dict[str, str] = {}
+        for source in (sorted(set(same_template)), sorted(set(rest))):
+            rng.shuffle(source)
+            wrong |= {normal(a): a for a in source if normal(a) not in (normal(answer), *wrong)}
+        forms.append(
+            FilledForm(
+                video_id=query.video_id,
+                kind="ego",
+                question=query.text if query.text.endswith("?") else f"{query.text}?",
+                answer=answer,
+                wrong=tuple(wrong.values())[: options - 1],
+                evidence=(query.evidence,),
+            )
+        )
+    return forms

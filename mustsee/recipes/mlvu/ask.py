@@ -10,7 +10,6 @@ questions on needles (`ask_needle`).
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
@@ -22,7 +21,7 @@ from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.replies import questions
-from mustsee.records import Provenance, Question, Span, Video
+from mustsee.records import Provenance, Question, Span, Video, group_pairs
 from mustsee.replies.forms import Form
 from mustsee.synth.insertions import (
     Background,
@@ -114,15 +113,9 @@ class Events:
     name: str = "order"
 
     def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
-        sources: dict[str, list[InsertedClip]] = defaultdict(list)
-        for clip in sorted(clips, key=lambda c: (c.source, c.event, c.start)):
-            if clip.source and clip.caption:
-                sources[clip.source].append(clip)
-        runs = [
-            source_runs
-            for _, runs_drawn in sorted(sources.items())
-            if (source_runs := self._runs(runs_drawn))
-        ]
+        in_order = sorted(clips, key=lambda c: (c.source, c.event, c.start))
+        sources = group_pairs((c.source, c) for c in in_order if c.source and c.caption)
+        runs = [of_source for own in sources.values() if (of_source := self._runs(own))]
         if not runs:
             raise UserError(
                 f"an order of events needs sources with {self.events} captioned clips in a row, no "
@@ -218,6 +211,55 @@ class Count:
         chosen += spare[: count_wanted - len(chosen)]
         rng.shuffle(chosen)
         return chosen
+
+
+ANOMALIES = (
+    *("Abuse", "Arrest", "Arson", "Assault", "Burglary", "Explosion", "Fighting"),
+    *("RoadAccidents", "Robbery", "Shooting", "Shoplifting", "Stealing", "Vandalism", "Normal"),
+)
+ANOMALY_QUESTIONS = (
+    "Does this surveillance footage contain an anomaly, and of what kind?",
+    "Which kind of anomaly, if any, can be seen in this video?",
+    "What type of abnormal event does the video show?",
+    "Which of these labels fits what happens in this surveillance video?",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anomaly:
+    """Anomaly recognition from a table of labels (MLVU, F.2)."""
+
+    options: int = 4
+    least: float = 180
+    """Shortest video, seconds; shorter ones are left out."""
+    labels: Sequence[str] = ANOMALIES
+    """Options."""
+    questions: Sequence[str] = field(default=ANOMALY_QUESTIONS)
+    seed: int = 0
+
+    def rows(self, labelled: Sequence[tuple[Video, str]]) -> list[Video]:
+        """Return the videos, which need a duration, with a question each. Raises UserError for a
+        label that is not in `labels`.
+        """
+        unknown = sorted({label for _, label in labelled} - set(self.labels))
+        if unknown:
+            raise UserError(f"labels {unknown!r} are not among labels={list(self.labels)!r}")
+        long_videos = sorted(
+            ((v, label) for v, label in labelled if (v.duration or 0.0) >= self.least),
+            key=lambda pair: pair[0].video_id,
+        )
+        slots = cycle_choices(len(long_videos), range(self.options), f"{self.seed}/anomaly/slots")
+        rows: list[Video] = []
+        for (video, label), slot in zip(long_videos, slots, strict=True):
+            rng = random.Random(f"{self.seed}/{video.video_id}/anomaly")
+            others = [other for other in self.labels if other != label]
+            draft = Draft(
+                question=rng.choice(list(self.questions)),
+                answer=label,
+                decoys=tuple(rng.sample(others, self.options - 1)),
+            )
+            rows.append(with_question(video, "anomaly_reco", draft, slot, ()))
+        return rows
 
 
 @dataclass(frozen=True, kw_only=True)

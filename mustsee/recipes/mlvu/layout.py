@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.files.folders import without_media_suffix
-from mustsee.layouts import video_files
+from mustsee.files.folders import JsonItems, without_media_suffix, write_json
+from mustsee.layouts import reading, video_files
 from mustsee.layouts.columns import NAMES, known_columns
 from mustsee.layouts.options import parse_cell
 from mustsee.layouts.reading import (
@@ -25,14 +25,8 @@ from mustsee.layouts.reading import (
     QuestionFile,
     Questions,
     Row,
-    answer_of,
-    by_id,
-    dump_json,
-    first,
-    rows_of,
 )
-from mustsee.layouts.row_writer import JsonItems
-from mustsee.records import Question, Video
+from mustsee.records import Question, Video, group_pairs
 
 FILES = {  # question_type -> file of the dev release
     "plotQA": "1_plotQA",
@@ -46,10 +40,8 @@ FILES = {  # question_type -> file of the dev release
     "summary": "9_summary",
 }
 TEST = "test_mcq_gt"  # file of the test release
-OPEN_TEST = {
-    "subPlot": "test_ssc_gt",
-    "summary": "test_vs_gt",
-}  # those of its tasks without options
+# Those of its tasks without options.
+OPEN_TEST = {"subPlot": "test_ssc_gt", "summary": "test_vs_gt"}
 _EMBEDDED = re.compile(r"^\(?([A-Z])[).]\s*(.+)$", re.MULTILINE)
 
 
@@ -90,7 +82,7 @@ def is_list(stem: str) -> bool:
 def _read_file(path: Path) -> QuestionFile:
     notes = Notes(path)
     questions, videos = list[Question](), list[Video]()
-    for number, row in enumerate(rows_of(path)):
+    for number, row in enumerate(reading.rows_of(path)):
         file = str(row.get("video") or row.get("video_name") or "")
         question = _question(number, row, notes, path.stem, file)
         questions.append(question)
@@ -162,7 +154,7 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
     question type, numbered as released; other types are numbered from 10. Returns a line on where
     to put the video files.
     """
-    path, chosen, video_of = Path(path), first(questions), by_id(videos)
+    path, chosen, video_of = Path(path), reading.first(questions), reading.by_id(videos)
     other_types = sorted({q.question_type for q in chosen} - set(FILES))
     names = {**FILES, **{kind: f"{10 + i}_{_safe(kind)}" for i, kind in enumerate(other_types)}}
     with ExitStack() as files:
@@ -180,7 +172,7 @@ def write_test(questions: Questions, path: str | Path, videos: Iterable[Video] =
     `path`, and those of the two tasks without options into files of their own. Returns a line on
     where to put the video files.
     """
-    path, video_of, chosen = Path(path), by_id(videos), first(questions)
+    path, video_of, chosen = Path(path), reading.by_id(videos), reading.first(questions)
     with ExitStack() as files:
         lists = {"": files.enter_context(JsonItems(path / f"{TEST}.json"))}
         for question in chosen:
@@ -205,19 +197,19 @@ def write_divided(
     `test_shares`: by question type, the share in test (appendix E, table 1); of others it is 0. The
     questions of the videos with the lowest hashes are in test. Returns a line on the video files.
     """
-    by_type: dict[str, list[tuple[str, str]]] = {}
-    for q in first(questions):
-        place = hashlib.sha256(q.video_id.encode()).hexdigest()
-        by_type.setdefault(q.question_type, []).append((place, q.question_id))
+    by_type = group_pairs(
+        (q.question_type, (hashlib.sha256(q.video_id.encode()).hexdigest(), q.question_id))
+        for q in reading.first(questions)
+    )
     test = {
         question_id
         for kind, placed in by_type.items()
         for _, question_id in sorted(placed)[: round(len(placed) * test_shares.get(kind, 0))]
     }
-    path, chosen, known = Path(path), first(questions), list(videos)
+    path, chosen, known = Path(path), reading.first(questions), list(videos)
     write([q for q in chosen if q.question_id not in test], path / "dev", known)
     write_test([q for q in chosen if q.question_id in test], path / "test", known)
-    names = video_files.names_of(by_id(known).values(), chosen)
+    names = video_files.names_of(reading.by_id(known).values(), chosen)
     return video_files.where_to_put(names, "dev/video and test/video")
 
 
@@ -238,7 +230,7 @@ def submission(letters: Mapping[str, str], questions: Sequence[Question], path: 
         for q in questions
         if (option := letters.get(q.question_id)) is not None
     ]
-    dump_json(rows, Path(path))
+    write_json(Path(path), rows, indent=4)
 
 
 def _safe(kind: str) -> str:
@@ -255,7 +247,7 @@ def _row(question: Question, video_of: Mapping[str, Video]) -> dict[str, Any]:
     }
     if question.options:
         row["candidates"] = list(question.options)
-    row["answer"] = answer_of(question)
+    row["answer"] = reading.answer_of(question)
     row["question_type"] = question.question_type
     if question.scoring_points:
         row["scoring_points"] = list(question.scoring_points)

@@ -25,9 +25,9 @@ from mustsee.files.tables import read_table
 from mustsee.layouts.detect import read as read_questions
 from mustsee.media.shots import shots_of
 from mustsee.media.video import facts
-from mustsee.recipes.mlvu.annotated import from_table, questions_of
-from mustsee.recipes.mlvu.tables import Anomaly, ego_forms, queries
-from mustsee.records import Question, Span, Video
+from mustsee.recipes.mlvu.annotated import ego_forms, from_table, queries, questions_of
+from mustsee.recipes.mlvu.ask import Anomaly
+from mustsee.records import Question, Span, Video, group_pairs
 from mustsee.run.inputs import read_videos
 from mustsee.synth.insertions import Background, InsertedClip, SynthesisSettings, with_captions
 from mustsee.synth.plan import InsertionPlan
@@ -273,10 +273,7 @@ class Ladder:
     seed: int = 0
 
     def rows(self) -> list[Video]:
-        by_video: dict[str, list[Question]] = {}
-        for question in self._source_questions():
-            if question.drop is None:
-                by_video.setdefault(question.video_id, []).append(question)
+        by_video = group_pairs((q.video_id, q) for q in self._source_questions() if q.drop is None)
         rows, left_out = list[Video](), Counter[str]()
         for video in join_questions(probe_videos(require_setting("videos", self.videos)), by_video):
             cut, reasons = rungs(video, self.lengths, self.seed)

@@ -2,8 +2,4 @@
 
 from mustsee.papers import Paper
 
-PAPER = Paper(
-    layout="mustsee.recipes.neptune.layout",
-    choice_prompt="evaluate/neptune",
-    rules="mustsee.recipes.neptune.offline",
-)
+PAPER = Paper(layout="mustsee.recipes.neptune.layout", choice_prompt="evaluate/neptune")

@@ -20,8 +20,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mustsee.calls.llm import Asker
-from mustsee.calls.usage import RequestTally
-from mustsee.errors import BadRow
 from mustsee.media.contact_sheet import SheetRules, contact_sheets
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finish_question
@@ -37,7 +35,7 @@ from mustsee.recipes.neptune.script import (
     units,
     windows,
 )
-from mustsee.recipes.neptune.settings import NeptuneSettings, WholeSettings
+from mustsee.recipes.neptune.settings import NeptuneSettings, NeptuneWriter, WholeSettings
 from mustsee.records import Provenance, Question, Segment, Video
 from mustsee.text import length
 
@@ -70,19 +68,17 @@ async def neptune(video: Video, asker: Asker, settings: NeptuneSettings) -> Vide
 
     Raises BadRow when nothing of a reply can be parsed after the asker's tries.
     """
-    requests = RequestTally()
-    script = await describe_shots(units(video, settings.unit_seconds), asker, settings, requests)
-    scenes, cast, kind = await divide(script, asker, settings, requests)
-    scenes = await gather(*(retell(scene, cast, asker, settings) for scene in scenes))
+    writer = NeptuneWriter(asker=asker, settings=settings)
+    script = await describe_shots(units(video, settings.unit_seconds), writer)
+    scenes, cast, kind = await divide(script, writer)
+    scenes = await gather(*(retell(scene, cast, writer) for scene in scenes))
     script_parts = [
         replace(part, cast=cast, kind=kind)
         for part in parts(scenes, settings)
         if not (part.overview and kind == "compilation")
     ]
     script_parts = await to_thread(with_sheets, script_parts, video, settings.sheets)
-    drafts_of_parts = await gather(
-        *(examine(part, asker, settings, requests) for part in script_parts)
-    )
+    drafts_of_parts = await gather(*(examine(part, writer) for part in script_parts))
     segments = tuple(
         Segment(
             start=scene.start,
@@ -97,34 +93,27 @@ async def neptune(video: Video, asker: Asker, settings: NeptuneSettings) -> Vide
     origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))
     drafts = [draft for part_drafts in drafts_of_parts for draft in part_drafts]
     questions = tuple(record(draft, video.video_id, settings, origin) for draft in drafts)
-    return replace(
-        video, segments=segments, questions=drop_repeated(questions), requests=requests.counts
-    )
+    questions, counts = drop_repeated(questions), writer.requests.counts
+    return replace(video, segments=segments, questions=questions, requests=counts)
 
 
-async def describe_shots(
-    script: Sequence[Unit], asker: Asker, settings: NeptuneSettings, requests: RequestTally
-) -> tuple[Unit, ...]:
+async def describe_shots(script: Sequence[Unit], writer: NeptuneWriter) -> tuple[Unit, ...]:
     """Return the units with a sentence each: the caption of their frame, or one sentence made of
     several frames' captions. Sentences missing from a reply are requested again, once.
     """
 
     async def describe(window: Sequence[Unit], is_retry: bool = False) -> dict[Unit, str]:
-        form = shots(len(window))
-        reply = await asker.ask("neptune/shots", form, seed=settings.seed, units=window)
+        reply = await writer.ask("neptune/shots", shots(len(window)), units=window)
         sentences = {unit: reply[n] for n, unit in enumerate(window) if n in reply}
         missing = [unit for unit in window if unit not in sentences]
         if not missing or is_retry:
             return sentences
-        requests.add_sent(MISSING_SENTENCES)
-        try:
-            return sentences | await describe(missing, is_retry=True)
-        except BadRow as error:
-            requests.add_unread(MISSING_SENTENCES, error)
-            return sentences
+        again = describe(missing, is_retry=True)
+        return sentences | (await writer.requests.try_call(MISSING_SENTENCES, again) or {})
 
     multi_frame = [unit for unit in script if len({c.text for c in unit.captions}) > 1]
-    replies = await gather(*(describe(w) for w in windows(multi_frame, _words, settings.max_words)))
+    groups = windows(multi_frame, _words, writer.settings.max_words)
+    replies = await gather(*map(describe, groups))
     sentences = {unit: text for window in replies for unit, text in window.items()}
     first_captions = {unit: unit.captions[0].text if unit.captions else "" for unit in script}
     return tuple(
@@ -133,7 +122,7 @@ async def describe_shots(
 
 
 async def divide(
-    script: Sequence[Unit], asker: Asker, settings: NeptuneSettings, requests: RequestTally
+    script: Sequence[Unit], writer: NeptuneWriter
 ) -> tuple[tuple[Scene, ...], tuple[Member, ...], str]:
     """Divide the script by topic, list the cast (recurring people and things, each with one name),
     and return the video's kind: a story, unless all windows say that it is another. A topic never
@@ -145,19 +134,15 @@ async def divide(
     scenes: list[Scene] = []
     cast: dict[str, Member] = {}
     kinds: set[str] = set()
-    for window in windows(script, _words, settings.max_words):
-        runs, names, kind = await _topics(window, len(window) == len(script), cast, asker, settings)
+    for window in windows(script, _words, writer.settings.max_words):
+        runs, names, kind = await _topics(window, len(window) == len(script), cast, writer)
         kinds.add(kind)
         for first, end in list(holes(runs, len(window))):
             if end - first > 1:
-                requests.add_sent(MISSING_TOPICS)
-                try:
-                    gap_runs, gap_names, _ = await _topics(
-                        window[first:end], False, cast, asker, settings
-                    )
-                except BadRow as error:
-                    requests.add_unread(MISSING_TOPICS, error)
+                again = _topics(window[first:end], False, cast, writer)
+                if (found := await writer.requests.try_call(MISSING_TOPICS, again)) is None:
                     continue
+                gap_runs, gap_names, _ = found
                 runs += [(first + a, first + b, topic) for a, b, topic in gap_runs]
                 names[first:end] = [
                     tuple(dict.fromkeys((*one, *other)))
@@ -170,48 +155,32 @@ async def divide(
 
 
 async def _topics(
-    window: Sequence[Unit],
-    is_whole: bool,
-    cast: dict[str, Member],
-    asker: Asker,
-    settings: NeptuneSettings,
+    window: Sequence[Unit], is_whole: bool, cast: dict[str, Member], writer: NeptuneWriter
 ) -> tuple[list[Run], list[tuple[str, ...]], str]:
     """Return runs of the units, for each unit the names of the members seen in it, and the video's
     kind. New members are added to `cast`.
     """
-    runs, members, kind = await asker.ask(
-        "neptune/topics",
-        topics(len(window)),
-        seed=settings.seed,
-        units=window,
-        whole=is_whole,
-        tweaks=settings.tweaks,
-        cast=tuple(cast.values()),
-    )
+    runs, members, kind = await writer.ask(
+        "neptune/topics", topics(len(window)), units=window, whole=is_whole,
+        cast=tuple(cast.values()), tweaks=writer.settings.tweaks,
+    )  # fmt: skip
     named = [(cast.setdefault(normal(m.name), m).name, places) for m, places in members]
     names = [tuple(name for name, places in named if n in places) for n in range(len(window))]
     return list(runs), names, kind
 
 
-async def retell(
-    scene: Scene, cast: Sequence[Member], asker: Asker, settings: NeptuneSettings
-) -> Scene:
+async def retell(scene: Scene, cast: Sequence[Member], writer: NeptuneWriter) -> Scene:
     """Return the scene with its dense caption and its visual support, if the settings ask for them.
     The dense caption is shorter than its script, because later prompts contain both.
     """
+    settings = writer.settings
     if settings.dense_words == 0:
         return scene
     present = {name for unit in scene.units for name in unit.cast}
     share = max(LEAST_STORY, math.ceil(STORY_SHARE * scene.words))
     max_words = share if settings.dense_words is None else min(settings.dense_words, share)
-    story = await asker.ask(
-        "neptune/dense",
-        PROSE,
-        seed=settings.seed,
-        scene=scene,
-        cast=[member for member in cast if member.name in present],
-        most=max_words,
-    )
+    seen = [member for member in cast if member.name in present]
+    story = await writer.ask("neptune/dense", PROSE, scene=scene, cast=seen, most=max_words)
     kept = shorten_text(story, max_words)
     words_over = length(story) - length(kept.removesuffix(" ..."))
     words_cut = 0 if kept == story else words_over
@@ -219,7 +188,7 @@ async def retell(
     if not settings.support_words:
         return scene
     most = settings.support_words
-    support = await asker.ask("neptune/support", PROSE, seed=settings.seed, scene=scene, most=most)
+    support = await writer.ask("neptune/support", PROSE, scene=scene, most=most)
     return replace(scene, support=shorten_text(support, most))
 
 

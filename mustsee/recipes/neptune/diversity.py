@@ -24,12 +24,12 @@ import pyarrow as pa
 
 from mustsee.calls.llm import Asker
 from mustsee.calls.usage import RequestTally
-from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.errors import Unparsed, UserError
 from mustsee.media.contact_sheet import spread_evenly
 from mustsee.media.frames import crop_jpeg
 from mustsee.nn.vectors import kmeans
 from mustsee.questions.decision import Decision
-from mustsee.records import Video
+from mustsee.records import Video, group_pairs
 from mustsee.replies.forms import Form, form, one_of, record
 
 PROMPT = "neptune/people"
@@ -59,12 +59,8 @@ async def perceive_people(
         return PerceivedPeople(age="none", gender="none")
     chosen = spread_evenly(keyframes, frames)
     images = await to_thread(lambda: [crop_jpeg(keyframe.jpeg) for keyframe in chosen])
-    requests.add_sent("impressions of people")
-    try:
-        return await asker.ask(PROMPT, impression(), images=images, seed=seed, count=len(images))
-    except BadRow as error:
-        requests.add_unread("impressions of people", error)
-        return UNCLEAR
+    call = asker.ask(PROMPT, impression(), images=images, seed=seed, count=len(images))
+    return await requests.try_call("impressions of people", call) or UNCLEAR
 
 
 def impression() -> Form[PerceivedPeople]:
@@ -158,9 +154,8 @@ class Diversity:
     def _draw(self, cells: Mapping[str, Cell]) -> set[str]:
         if self.size is None:
             return set(cells)
-        members: dict[Cell, list[str]] = {}
-        for i in sorted(cells, key=lambda i: _rank(self.seed, "pool", i)):
-            members.setdefault(cells[i], []).append(i)
+        ranked = sorted(cells, key=lambda i: _rank(self.seed, "pool", i))
+        members = group_pairs((cells[i], i) for i in ranked)
         counts = {cell: len(ids) for cell, ids in sorted(members.items())}
         parts = quotas(counts, self.pool or self.size, self.boost)
         pool = [i for cell, n in parts.items() for i in members[cell][:n]]

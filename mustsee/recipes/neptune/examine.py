@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import math
 from asyncio import gather
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from mustsee.calls.llm import Asker, Message
-from mustsee.calls.usage import RequestTally
-from mustsee.errors import BadRow
+from mustsee.calls.llm import Message
 from mustsee.questions.drafts import Draft, clip_spans, reach
 from mustsee.questions.orders import build_options
 from mustsee.questions.replies import decoys, questions
 from mustsee.recipes.neptune.script import ScriptPart, windows
-from mustsee.recipes.neptune.settings import NeptuneSettings
+from mustsee.recipes.neptune.settings import NeptuneWriter
 from mustsee.records import Span
 
 MIN_GAP_S = 10.0  # spans nearer to each other count as one
@@ -28,35 +26,25 @@ MISSING_DECOYS = "missing decoys"
 MAX_TOGETHER = 30  # questions whose decoys are written in one request
 
 
-async def examine(
-    part: ScriptPart, asker: Asker, settings: NeptuneSettings, requests: RequestTally
-) -> tuple[Draft, ...]:
+async def examine(part: ScriptPart, writer: NeptuneWriter) -> tuple[Draft, ...]:
     """Return questions with answers and decoys on one part; none if the model finds too little to
     ask about. A question whose decoys cannot be parsed has none; orders need none where code makes
-    them. `requests`: counts the replies that could not be read.
+    them.
     """
-    drafts = await _drafts(part, asker, settings, requests)
-    without_decoys = [
-        n for n, draft in enumerate(drafts) if settings.tweaks or build_options(draft) is draft
-    ]
+    drafts, tweaks = await _drafts(part, writer), writer.settings.tweaks
+    without_decoys = [n for n, d in enumerate(drafts) if tweaks or build_options(d) is d]
     groups = windows(without_decoys, lambda n: 1, MAX_TOGETHER)
-    done = await gather(
-        *(
-            _with_decoys([drafts[n] for n in group], part, asker, settings, requests)
-            for group in groups
-        )
-    )
+    done = await gather(*(_with_decoys([drafts[n] for n in g], part, writer) for g in groups))
     written = (draft for group in done for draft in group)
     complete = dict(zip(without_decoys, written, strict=True))
     return tuple(complete.get(n, draft) for n, draft in enumerate(drafts))
 
 
-async def _drafts(
-    part: ScriptPart, asker: Asker, settings: NeptuneSettings, requests: RequestTally
-) -> tuple[Draft, ...]:
+async def _drafts(part: ScriptPart, writer: NeptuneWriter) -> tuple[Draft, ...]:
     """Return the questions with their evidence. If too few of them join distant spans, more of that
     kind take the place of the last others.
     """
+    settings = writer.settings
     wanted = max(settings.questions, part.words // settings.words_each)
     target = math.ceil(settings.spare * wanted)
     min_gap = min(settings.apart_seconds, settings.apart_of_part * part.span.seconds)
@@ -69,13 +57,8 @@ async def _drafts(
         "apart": min_gap,
         "tweaks": settings.tweaks,
     }
-    reply, drafts = await asker.ask(
-        "neptune/questions",
-        questions(target, evidence=True).keep_reply(),
-        seed=settings.seed,
-        images=images_of(part),
-        **variables,
-    )
+    form, images = questions(target, evidence=True).keep_reply(), images_of(part)
+    reply, drafts = await writer.ask("neptune/questions", form, images=images, **variables)
     drafts = _with_evidence(drafts, part)
     reasons = [find_gap_fault(d.evidence, part, min_gap) for d in drafts]
     near = [draft for draft, reason in zip(drafts, reasons, strict=True) if reason]
@@ -84,76 +67,41 @@ async def _drafts(
         return drafts
     lacking = joined - (len(drafts) - len(near))
     failed = [(d.question, reason) for d, reason in zip(drafts, reasons, strict=True) if reason]
-    requests.add_sent(FURTHER)
-    try:
-        further = await _further(reply, lacking, failed, variables, asker, settings.seed)
-    except BadRow as error:
-        requests.add_unread(FURTHER, error)
-        further = ()
-    more = _with_evidence(further, part)
+    # They are requested in the chat of the first reply, with the questions that do not and why.
+    opening = writer.asker.messages("neptune/questions", images=images, **variables)
+    further = await writer.requests.try_call(
+        FURTHER,
+        writer.ask(
+            "neptune/further", questions(lacking, evidence=True), lacking=lacking, failed=failed,
+            history=(*opening, Message("assistant", reply)), **variables,
+        ),
+    )  # fmt: skip
+    more = _with_evidence(further or (), part)
     more = tuple(d for d in more if not find_gap_fault(d.evidence, part, min_gap))
     surplus = max(0, len(drafts) + len(more) - target)
     left_out = near[len(near) - surplus :]
     return (*(d for d in drafts if d not in left_out), *more)
 
 
-async def _further(
-    reply: str,
-    lacking: int,
-    failed: Sequence[tuple[str, str]],
-    variables: Mapping[str, Any],
-    asker: Asker,
-    seed: int,
-) -> tuple[Draft, ...]:
-    """Return questions that join distant spans, requested in the chat of the first reply, with the
-    questions that do not and why.
-    """
-    images = images_of(variables["part"])
-    opening = asker.messages("neptune/questions", images=images, **variables)
-    history = (*opening, Message("assistant", reply))
-    return await asker.ask(
-        "neptune/further",
-        questions(lacking, evidence=True),
-        seed=seed,
-        history=history,
-        lacking=lacking,
-        failed=failed,
-        **variables,
-    )
-
-
 async def _with_decoys(
-    drafts: Sequence[Draft],
-    part: ScriptPart,
-    asker: Asker,
-    settings: NeptuneSettings,
-    requests: RequestTally,
+    drafts: Sequence[Draft], part: ScriptPart, writer: NeptuneWriter
 ) -> tuple[Draft, ...]:
     """Return the questions with their decoys. Missing decoys are requested again, once."""
+    count, tweaks = writer.settings.decoys, writer.settings.tweaks
 
     async def ask(chosen: Sequence[Draft]) -> tuple[Draft, ...]:
-        return await asker.ask(
-            "neptune/decoys",
-            decoys(chosen, settings.decoys),
-            seed=settings.seed,
-            images=images_of(part),
-            part=part,
-            drafts=chosen,
-            count=settings.decoys,
-            tweaks=settings.tweaks,
-        )
+        return await writer.ask(
+            "neptune/decoys", decoys(chosen, count), images=images_of(part), part=part,
+            drafts=chosen, count=count, tweaks=tweaks,
+        )  # fmt: skip
 
     complete = await ask(drafts)
     without_decoys = [draft for draft in complete if not draft.decoys]
     if not without_decoys:
         return complete
-    requests.add_sent(MISSING_DECOYS)
-    try:
-        repaired = dict(zip(without_decoys, await ask(without_decoys), strict=True))
-    except BadRow as error:
-        requests.add_unread(MISSING_DECOYS, error)
-        return complete
-    return tuple(repaired.get(draft, draft) for draft in complete)
+    repaired = await writer.requests.try_call(MISSING_DECOYS, ask(without_decoys))
+    found = dict(zip(without_decoys, repaired or without_decoys, strict=True))
+    return tuple(found.get(draft, draft) for draft in complete)
 
 
 def find_gap_fault(evidence: Sequence[Span], part: ScriptPart, min_gap: float) -> str:
@@ -177,11 +125,6 @@ def images_of(part: ScriptPart) -> tuple[bytes, ...]:
 def _with_evidence(drafts: Sequence[Draft], part: ScriptPart) -> tuple[Draft, ...]:
     """Return the drafts with their evidence clipped to the part; the whole part without any."""
     span_of_part = part.span
-    return tuple(
-        replace(
-            d,
-            evidence=clip_spans(d.evidence, span_of_part.start, span_of_part.end)
-            or (span_of_part,),
-        )
-        for d in drafts
-    )
+    clipped = (clip_spans(d.evidence, span_of_part.start, span_of_part.end) for d in drafts)
+    pairs = zip(drafts, clipped, strict=True)
+    return tuple(replace(draft, evidence=spans or (span_of_part,)) for draft, spans in pairs)

@@ -15,18 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mustsee.files.folders import file_name, without_media_suffix
+from mustsee.files.folders import JsonItems, file_name, without_media_suffix
+from mustsee.layouts import reading
 from mustsee.layouts.reading import (
     Notes,
     QuestionFile,
     Questions,
     Row,
-    answer_of,
-    first,
-    rows_of,
-    youtube_id,
 )
-from mustsee.layouts.row_writer import JsonItems
 from mustsee.records import Question, Video
 
 _CHOICE = re.compile(r"answer_choice_(\d+)")
@@ -67,7 +63,7 @@ def _read_file(path: Path) -> QuestionFile:
     notes = Notes(path)
     subset = re.fullmatch(r"neptune_(\w+)", path.stem)
     subsets = (subset[1].lower(),) if subset and subset[1].lower() != "full" else ()
-    numbered = [_question(i, row, notes, subsets) for i, row in enumerate(rows_of(path))]
+    numbered = [_question(i, row, notes, subsets) for i, row in enumerate(reading.rows_of(path))]
     questions = notes.unique(numbered)
     ids = dict.fromkeys(q.video_id for q in questions)
     return QuestionFile(
@@ -80,7 +76,7 @@ def _read_file(path: Path) -> QuestionFile:
 
 def _question(number: int, row: Row, notes: Notes, subsets: tuple[str, ...]) -> Question:
     address = str(row.get("video_id") or row.get("video_path") or "")
-    found = youtube_id(address)
+    found = reading.youtube_id(address)
     name = str(row.get("key") or f"{found or address}/{number}")
     if not address:
         notes.add(number, name, "no video_id", broken=True)
@@ -109,7 +105,7 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
     The folder gets `neptune_full.json`, `neptune_mma.json` if filters ran, `neptune_mmh.json` if
     raters voted, and one `neptune_<subset>.json` for each other subset.
     """
-    path, chosen = Path(path), first(questions)
+    path, chosen = Path(path), reading.first(questions)
     key = _keys(chosen)
     with ExitStack() as files:
         if path.suffix == ".json":
@@ -163,7 +159,7 @@ def _row(question: Question, key: str) -> dict[str, Any]:
         "key": key,
         "video_id": question.video_id,
         "question": question.question,
-        "answer": answer_of(question),
+        "answer": reading.answer_of(question),
         **choices,
         "answer_id": question.answer_index,
         "question type": question.question_type,

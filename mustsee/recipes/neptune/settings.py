@@ -1,13 +1,18 @@
-"""Settings of Neptune's recipe."""
+"""Settings of Neptune's recipe, and what its steps share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
+from mustsee.calls.llm import Asker
+from mustsee.calls.usage import RequestTally
 from mustsee.errors import UserError
 from mustsee.media.contact_sheet import SheetRules
+from mustsee.replies.forms import Form
 from mustsee.verify.conditions.seen import Condition
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +82,18 @@ class NeptuneSettings:
             raise UserError(f"ask.settings.max_words={self.max_words!r}: at least 500")
         if self.unit_seconds <= 0:
             raise UserError(f"ask.settings.unit_seconds={self.unit_seconds!r}: more than 0 seconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeptuneWriter:
+    """What writes a video's questions. `requests`: counts those of which no reply could be read."""
+
+    asker: Asker
+    settings: NeptuneSettings
+    requests: RequestTally = field(default_factory=RequestTally)
+
+    async def ask(self, prompt: str, form: Form[T], **variables: Any) -> T:
+        return await self.asker.ask(prompt, form, seed=self.settings.seed, **variables)
 
 
 @dataclass(frozen=True, kw_only=True)

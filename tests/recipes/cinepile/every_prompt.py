@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import replace
 
 from mustsee.recipes.cinepile import ask as cinepile
-from mustsee.recipes.cinepile.filters import Fits, choose
+from mustsee.recipes.cinepile.filters import Fits, ask_choice
 from mustsee.recipes.cinepile.induction import replace_names
 from mustsee.recipes.cinepile.question_lists import ListedQuestion
 from mustsee.recipes.cinepile.templates import CATEGORIES, Template, templates_form
@@ -37,7 +37,8 @@ async def ask_all(asker: RecordingAsker) -> None:
     askers = dict.fromkeys(("shortlister", "reasoning", "perceptual"), scripted)
     await cinepile.ask(video, askers, cinepile.CinePileSettings(templates=tuple(kinds)))
     asked = verifier.question(question=CHOICE, options=OPTIONS)
-    await choose(asker, asked, context=SCENE, about="What is said:")
+    shown = {"context": SCENE, "about": "What is said:"}
+    await ask_choice("hardness", asker, asked, detail="whole scene", seed=0, **shown)
     vetting = VettingContext(askers={"reader": asker}, video_frames=VideoFrames(video))
     await Fits()(asked, video, vetting)
     questions = ["Why does he open the door?", "Where does she go after the call?"]

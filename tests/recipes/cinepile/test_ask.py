@@ -10,9 +10,8 @@ from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import BadRow, Unparsed
 from mustsee.media.subtitles import read
 from mustsee.prompts import Prompts
-from mustsee.recipes.cinepile.ask import CinePileSettings, ask
+from mustsee.recipes.cinepile.ask import CinePileSettings, ask, format_lines, scene_lines
 from mustsee.recipes.cinepile.mcq import kind_of, mcqs
-from mustsee.recipes.cinepile.scene import format_lines, scene_lines
 from mustsee.recipes.cinepile.templates import CATEGORIES, Template, read_templates
 from mustsee.records import Line, Question, SceneText, Video
 from tests.support.material import material

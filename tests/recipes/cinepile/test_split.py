@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import UserError
-from mustsee.recipes.cinepile.split import sides
+from mustsee.recipes.cinepile.dataset import sides
 
 
 @given(
@@ -50,7 +50,7 @@ def test_strata_are_alike_on_both_sides(seed: int, share: float) -> None:
 def test_descriptions_are_found_by_the_full_name(tmp_path: Path) -> None:
     """A full stop within a name does not end it; a language suffix does not belong to it."""
     from actors.stages.align import descriptions_in
-    from mustsee.recipes.cinepile.split import plain
+    from mustsee.recipes.cinepile.dataset import plain
 
     names = ("Dr. No.srt", "Dr. Strangelove.srt", "Mr. Bean.en.vtt", "E.T..srt", "._Dr. No.srt",
              "Alien.srt", "Alien.Resurrection.srt", "Some Video.en.srt")  # fmt: skip
@@ -97,7 +97,7 @@ def test_strata_are_the_first_genre_and_the_decade(tmp_path: Path) -> None:
 
 def test_rates_are_by_category_and_drawn(tmp_path: Path) -> None:
     from mustsee.evaluate.drawing import save_chart
-    from mustsee.recipes.cinepile.categories import draw_rates, rates_by_category
+    from mustsee.recipes.cinepile.dataset import draw_rates, rates_by_category
     from mustsee.records import Question
 
     questions = [

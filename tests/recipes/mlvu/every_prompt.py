@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mustsee.recipes.mlvu.absent import AbsenceLook, search_background
 from mustsee.recipes.mlvu.ask import NeedleSettings, ask_needle
+from mustsee.recipes.mlvu.checks import AbsenceLook, search_background
 from mustsee.records import Segment, Video
 from mustsee.synth.plan import InsertionPlan
 from tests.support import verifier

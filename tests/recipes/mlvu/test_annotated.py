@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.recipes.mlvu import annotated, layout, tables
+from mustsee.recipes.mlvu import annotated, ask, layout
 from mustsee.recipes.mlvu.annotated import FORMS, FilledForm
 from mustsee.recipes.mlvu.tasks import EgoQueries
 from mustsee.records import Span, Video
@@ -90,11 +90,11 @@ def nlq() -> dict:
 
 
 def test_ego4d_queries_become_questions() -> None:
-    ego_queries = tables.queries(nlq())
+    ego_queries = annotated.queries(nlq())
     assert len(ego_queries) == 6
     places = ("bed", "coordinator", "wall", "sink", "mat")
     answers = {q.query_id: f"on the {w}" for q, w in zip(ego_queries, places, strict=False)}
-    forms = tables.ego_forms(ego_queries, answers)
+    forms = annotated.ego_forms(ego_queries, answers)
     assert len(forms) == 5
     for form in forms:
         assert annotated.faults(form) == []
@@ -104,7 +104,7 @@ def test_ego4d_queries_become_questions() -> None:
     questions = annotated.questions_of(forms)["v"]
     assert questions[2].evidence == (Span(20.0, 24.0),)
     with pytest.raises(UserError, match="natural-language"):
-        tables.queries({"videos": [{}]})
+        annotated.queries({"videos": [{}]})
 
 
 def test_queries_of_another_form_are_refused(tmp_path) -> None:
@@ -117,9 +117,9 @@ def test_queries_of_another_form_are_refused(tmp_path) -> None:
 def test_anomalies_from_labels() -> None:
     rows = [
         (Video(video_id=f"v{n:03}", uri=f"v{n}.mp4", duration=100.0 + n), label)
-        for n, label in enumerate(tables.ANOMALIES * 12)
+        for n, label in enumerate(ask.ANOMALIES * 12)
     ]
-    questioned = tables.Anomaly().rows(rows)
+    questioned = ask.Anomaly().rows(rows)
     assert len(questioned) == sum(video.duration >= 180 for video, _ in rows)
     truth = {video.video_id: label for video, label in rows}
     for row in questioned:
@@ -129,4 +129,4 @@ def test_anomalies_from_labels() -> None:
     slots = Counter(row.questions[0].answer_index for row in questioned)
     assert max(slots.values()) - min(slots.values()) <= 1
     with pytest.raises(UserError, match="Sleeping"):
-        tables.Anomaly().rows([(rows[0][0], "Sleeping")])
+        ask.Anomaly().rows([(rows[0][0], "Sleeping")])

@@ -14,7 +14,7 @@ from mustsee.media.video import facts
 from mustsee.questions.decision import Decision
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu import layout
-from mustsee.recipes.mlvu.balanced import GuesserBalance
+from mustsee.recipes.mlvu.checks import GuesserBalance
 from mustsee.records import Question, Video
 from tests.support.mlvu import ACTIONS, BACKGROUNDS, CLIPS, making
 from tests.support.sample_videos import FPS, cuts, scene, write

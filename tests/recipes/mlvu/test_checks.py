@@ -16,7 +16,7 @@ from mustsee.errors import Unparsed
 from mustsee.files.store import identity
 from mustsee.prompts import Prompts
 from mustsee.recipes.mlvu import ask as mlvu
-from mustsee.recipes.mlvu.absent import AbsenceLook, search_background, sightings
+from mustsee.recipes.mlvu.checks import AbsenceLook, search_background, sightings
 from mustsee.records import Caption
 from mustsee.synth.absence import Absence, mentions_label
 from mustsee.synth.insertions import Background, InsertedClip, plan_of, with_captions

@@ -1,17 +1,28 @@
-"""A model searches the background for the content of the inserted clips (MLVU had people skim it,
-F.4, F.8). If the background shows it, the video is dropped; if it is unclear, the row says so.
+"""Checks of MLVU's videos and questions.
+
+A model searches the background for the content of the inserted clips (MLVU had people skim it,
+F.4, F.8). If the background shows it, the video is dropped; if it is unclear, the row says so. Over
+all rows, guessers are brought to chance; the run's record has what they guess before and after.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
 
 from mustsee.calls.llm import Asker
 from mustsee.calls.usage import RequestTally
-from mustsee.errors import BadRow, Unparsed
-from mustsee.records import Segment, Span, Video
+from mustsee.errors import Unparsed
+from mustsee.files import schemas
+from mustsee.questions import balance
+from mustsee.questions.decision import Decision
+from mustsee.records import Question, Segment, Span, Video
 from mustsee.replies.forms import Form, form, one_of, record, words
+from mustsee.run.tables import Tables, standing_questions
 from mustsee.synth.plan import InsertionPlan
 from mustsee.verify.conditions.seen import Condition, spread
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -53,15 +64,12 @@ async def search_background(
     for start in range(0, len(times), look.together):
         times_shown = times[start : start + look.together]
         images = await video_frames.jpegs(times_shown, Condition(longest=look.longest))
-        requests.add_sent("looks at the background")
-        try:
-            replies = await asker.ask(
-                PROMPT, sightings(len(names)), images=images, seed=seed,
-                shown=names, frames=list(times_shown),
-            )  # fmt: skip
-        except BadRow as error:
-            requests.add_unread("looks at the background", error)
-            replies = ("UNCLEAR",) * len(names)
+        call = asker.ask(
+            PROMPT, sightings(len(names)), images=images, seed=seed,
+            shown=names, frames=list(times_shown),
+        )  # fmt: skip
+        replies = await requests.try_call("looks at the background", call)
+        replies = replies or ("UNCLEAR",) * len(names)
         for name, verdict in zip(names, replies, strict=True):
             verdicts[name] = min(verdicts[name], verdict, key=("YES", "UNCLEAR", "NO").index)
     name_seen = next((w for w in names if verdicts[w] == "YES"), None)
@@ -110,3 +118,64 @@ def sightings(count: int) -> Form[tuple[str, ...]]:
     seen = words("in one sentence, what goes on in the pictures")
     shape = record(make_sightings, seen=seen, **each)
     return form(text=parse_sightings, shape=shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuesserBalance:
+    """Drops questions until no guesser beats chance. `least`: smallest share of a task to keep."""
+
+    fair: bool = True
+    least: float = 0.5
+    seed: int = 0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("questions",)
+
+    def __call__(self, rows: pa.Table) -> Decision:
+        if not self.fair:
+            return Decision()
+        before = list(standing_questions(rows))
+        after = balance.balance_questions(before, self.seed, self.least)
+        dropped = {
+            new.question_id: new.drop
+            for new, old in zip(after, before, strict=True)
+            if new.drop is not None and new.drop != old.drop
+        }
+        return Decision(questions=dropped)
+
+
+def record_notes(tables: Tables) -> Mapping[str, object]:
+    """The balance before and after resampling, and each background's nearest match to its probes.
+
+    A person reviews the matches (`review`): `at` is in seconds.
+    """
+    after = list(tables.questions("options", "answer_index", "drop"))
+    before = [replace(q, drop=None) if _dropped_by_balance(q) else q for q in after]
+    reports = {"before": _guesser_report(before), "after": _guesser_report(after)}
+    review = [
+        {
+            "video_id": row.video_id,
+            "probe": segment.topic or segment.dense_caption,
+            "at": segment.start,
+            "seen": segment.visual_support,
+            "drop": row.drop,
+        }
+        for row in tables.videos("segments", "drop")
+        for segment in row.segments or ()
+        if segment.visual_support
+    ]
+    unfair = {when: sum(not g["fair"] for g in report) for when, report in reports.items()}
+    note = (
+        f"balance: {unfair['before']} of {len(reports['before'])} guessers off chance, "
+        f"{unfair['after']} after {sum(map(_dropped_by_balance, after))} questions were dropped"
+    )
+    return {"balance": reports, "review": review, "notes": [note]}
+
+
+def _dropped_by_balance(question: Question) -> bool:
+    return question.dropped_by == "balance"
+
+
+def _guesser_report(questions: Sequence[Question]) -> list[dict[str, Any]]:
+    return [{**schemas.dump(f), "fair": f.fair} for f in balance.report(questions)]

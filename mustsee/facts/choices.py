@@ -19,8 +19,8 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.facts.cases import by_chance
 from mustsee.facts.claims import read_ids
-from mustsee.facts.deep_settings import ChoiceRules
 from mustsee.facts.points import RECIPE, Statement
+from mustsee.facts.settings import ChoiceRules
 from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.facts.wording import READ_BACK, Timed, readings_form
 from mustsee.questions.drafts import Draft, evidence_metrics, question_id

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
-from mustsee.facts.deep_settings import ClaimRules
 from mustsee.facts.extract import other_line_facts
+from mustsee.facts.settings import ClaimRules
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.questions.checks import normal

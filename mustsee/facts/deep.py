@@ -13,16 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mustsee.calls.llm import Asker
-from mustsee.facts.best import rank_open
 from mustsee.facts.choices import ask_choices, free_claims
 from mustsee.facts.claims import add_lines, list_claims
-from mustsee.facts.deep_settings import DeepRules
-from mustsee.facts.edit import Writers, write_questions
+from mustsee.facts.edit import Writers, rank_open, write_questions
 from mustsee.facts.mix import Level, Skill, allot, read_levels
 from mustsee.facts.point_exam import PointRoles, examine_open
 from mustsee.facts.points import OpenDraft, compose_open, make_statements
 from mustsee.facts.select import ChosenGroup
-from mustsee.facts.settings import FactSettings
+from mustsee.facts.settings import DeepRules, FactSettings
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally
 from mustsee.facts.weigh import weigh_claims

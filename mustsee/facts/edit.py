@@ -1,4 +1,5 @@
 """Open questions are written, read by an editor who has watched the video, and mended.
+Of more than are wanted, the editor says which to publish first.
 
     drafts = await write_questions(video, statements, writers, frames, wanted, skills, ...)
 
@@ -7,6 +8,7 @@ MENDED 1: What does the lie at the station lead to in the end?
 POINT 1: 3 | C4
 POINT 1: 2 | C17
 ANSWER 1: She says that the train has left, and so ...
+BEST 1: 4, 1, 3, 2
 
 The editor knows the statements and looks at the whole video. What it mends it reads again as it
 reads what others wrote; what is past mending the writer writes anew. What the editor holds against
@@ -15,13 +17,13 @@ a question to the end stands in `remark`: such a question is not asked.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
-from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.mix import Skill
 from mustsee.facts.points import (
     ANSWER_CELLS,
@@ -34,10 +36,11 @@ from mustsee.facts.points import (
     show_drafts,
     write_some,
 )
+from mustsee.facts.settings import PointRules
 from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.questions.checks import normal
 from mustsee.questions.rows import Row, Rows, numbered_rows, rows_form
-from mustsee.records import Span, Video
+from mustsee.records import COUNTED, Question, Span, Video
 from mustsee.replies.forms import Form
 from mustsee.verify.conditions.seen import Condition, lines_within, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -58,6 +61,8 @@ MENDED = "open questions that an editor mended"
 RETURNED = "open questions that an editor sent back"
 REJECTED = "open questions that an editor rejected"
 REPEATED = "open questions that repeat another word for word"
+BEST_PROMPT = "facts/best"
+ORDERS = "orders of open questions"  # `what` of the requests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,3 +328,52 @@ def _divide_wanted(wanted: Mapping[str, int], parts: int) -> list[dict[str, int]
     each = [skill for skill, number in wanted.items() for _ in range(number)]
     divided = [Counter(each[n::parts]) for n in range(parts)]
     return [{skill: part[skill] for skill in wanted} for part in divided]
+
+
+async def rank_open(
+    questions: Sequence[Question],
+    wanted: int,
+    editor: Asker,
+    seconds: float,
+    tally: StepTally,
+    *,
+    seed: int,
+) -> tuple[Question, ...]:
+    """Return the questions that passed, the best first: by an editor, if more passed than are
+    wanted and its reply can be parsed, or else those with most weight left. `seconds`: of the
+    video.
+    """
+    passed = sorted(
+        (question for question in questions if question.drop is None),
+        key=lambda question: (-_weight_left(question), question.question_id),
+    )
+    if not 0 < wanted < len(passed):
+        return tuple(passed)
+    asked = sorted(passed, key=lambda question: question.question_id)  # no order to follow
+    request = editor.ask(
+        BEST_PROMPT, order_form(len(asked)), seed=seed, asked=asked, number=wanted, seconds=seconds
+    )
+    (order,) = await gather_readable([request], tally, ORDERS, may_lack=True)
+    return tuple(passed if order is None else (asked[n - 1] for n in order))
+
+
+def _weight_left(question: Question) -> int:
+    return sum(point.weight for point in question.points if point.state == COUNTED)
+
+
+def order_form(count: int) -> Form[tuple[int, ...]]:
+    """Return the form of a reply with the numbers 1 to `count` in an order. Its `read` raises
+    Unparsed unless each is there once.
+    """
+
+    def read_order(rows: Rows) -> tuple[int, ...]:
+        (row,) = numbered_rows(rows["best"], 1, "best")
+        numbers = tuple(map(int, re.findall(r"\d+", row["numbers"])))
+        if sorted(numbers) != list(range(1, count + 1)):
+            raise Unparsed(
+                f"the order has {len(numbers)} numbers; expected each of 1 to {count} once"
+            )
+        return numbers
+
+    cells = {"best": {"numbers": "the numbers of all questions, the best first"}}
+    return rows_form(cells).map(read_order)

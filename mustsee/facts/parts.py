@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
-from mustsee.facts.deep_settings import ClaimRules
 from mustsee.facts.look import SHOWN_MARGIN_S, show_spans
+from mustsee.facts.settings import ClaimRules
 from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.questions.rows import Rows, parse_choice, rows_form
 from mustsee.records import Claim, Span, Video

@@ -20,10 +20,10 @@ from typing import TypeVar
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.claims import MAX_WORDS
-from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.look import show_spans
 from mustsee.facts.point_grades import grade_answers
 from mustsee.facts.points import OpenDraft, Statement, compose_open, evidence_of
+from mustsee.facts.settings import PointRules
 from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.judge.points import PointsGrade
 from mustsee.questions.checks import normal

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.claims import claim_spans, sentence
-from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.mix import Skill
+from mustsee.facts.settings import PointRules
 from mustsee.facts.table import TruthTable
 from mustsee.questions.drafts import Draft, question_id
 from mustsee.questions.rows import Row, Rows, rows_form

@@ -9,12 +9,19 @@ rules, or on request, questions are composed: a draft of all says which entries 
 they need, and the verifier looks at these, one moment at a time; the forms then make all questions
 that the table allows. More are drafted than are wanted, a guesser without the video sits an exam of
 them, and what it answers right goes.
+
+On request, composed questions are asked without their options, too: options help whoever can
+exclude some of them. That takes a form with an answer that one can say in words, and a wording that
+names no options. Its options are known to be wrong, but what else is true there is not known:
+`sight` and a judge decide on written answers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,27 +38,34 @@ from mustsee.facts.deep import (
     set_apart,
     settings_for_composed,
 )
-from mustsee.facts.deep_settings import DeepRules
 from mustsee.facts.draw import draw_groups
 from mustsee.facts.fact_looks import look_at, plan_own_looks, plan_table_looks
-from mustsee.facts.funnel import count_forms, explain_no_questions
 from mustsee.facts.listing import list_facts
-from mustsee.facts.moments import find_alike, moments_of, scenes_of
-from mustsee.facts.open import open_sibling
+from mustsee.facts.moments import Encode, find_alike, moments_of, scenes_of, search_moments
 from mustsee.facts.points import RECIPE
-from mustsee.facts.search import Encode, search_moments
 from mustsee.facts.select import ChosenGroup, choose
-from mustsee.facts.settings import FactSettings
-from mustsee.facts.stem import Stem
-from mustsee.facts.stems import drop_near_acts, drop_twins, make_stems
+from mustsee.facts.settings import DeepRules, FactSettings
+from mustsee.facts.stem import FormTraits, Stem
+from mustsee.facts.stems import drop_near_acts, drop_twins, explains_steps, make_stems
 from mustsee.facts.table import Entry, TruthTable, doubt_lost_things, find_touched
 from mustsee.facts.unread import StepTally
 from mustsee.facts.when import ask_when, asks_when
 from mustsee.facts.wording import word_groups
+from mustsee.questions.checks import fault
 from mustsee.questions.drafts import Draft, evidence_metrics, question_id
-from mustsee.records import FormCount, Frame, Provenance, Question, Video
+from mustsee.questions.fact_funnel import explain_loss, funnel_of_video
+from mustsee.records import OPEN, FormCount, Frame, Provenance, Question, Video
+from mustsee.text import length, terms
 from mustsee.verify.conditions.seen import video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.vetting import MAX_JUDGED_WORDS
+
+_NEEDS_OPTIONS = re.compile(
+    r"\bof (?:these|those|the (?:following|options))\b|\b(?:the following|these options)\b|"
+    r"^what is seen\b",
+    re.IGNORECASE,
+)
+_QUOTED_WORDS = re.compile(r"^the words “(.+)”$")
 
 
 async def ask_facts(
@@ -259,3 +273,71 @@ def compose(group: ChosenGroup, video_id: str, by: Provenance) -> list[Question]
         return questions
     first = questions[0].question_id
     return [replace(q, group=first, relation=group.relation) for q in questions]
+
+
+def count_forms(
+    possible: Iterable[Stem],
+    drafts: Sequence[ChosenGroup],
+    unguessed: Sequence[ChosenGroup],
+    guessed: Sequence[ChosenGroup],
+    chosen: Sequence[ChosenGroup],
+) -> tuple[FormCount, ...]:
+    """Return the number of questions of each form after each step. Of the `drafts`, those that are
+    neither `unguessed` nor `guessed` are those whose exam had no readable reply.
+    """
+    by_form = Counter(stem.key for stem in possible)
+    drafted, left, known, taken = map(_by_question, (drafts, unguessed, guessed, chosen))
+    unread = {question: form for question, form in drafted.items() if question not in left | known}
+    counts = [Counter(names.values()) for names in (drafted, known, unread, taken)]
+    return tuple(
+        FormCount(
+            form=form, possible=number, drafted=counts[0][form], guessed=counts[1][form],
+            unread=counts[2][form], chosen=counts[3][form],
+        )
+        for form, number in by_form.items()
+    )  # fmt: skip
+
+
+def _by_question(groups: Sequence[ChosenGroup]) -> dict[str, str]:
+    """Return the key of the form of each question of some groups."""
+    return {one.stem.question: one.stem.key for group in groups for one in group.members}
+
+
+def explain_no_questions(video: Video, writer: str) -> str:
+    """Return why a video with facts has no question, and what to do. `writer`: identity of the
+    model that listed the facts.
+    """
+    written = sum(question.skill is not None for question in video.questions or ())
+    funnel = funnel_of_video(video, written=written)
+    reason = explain_loss(funnel, video.requests, by_rules=is_rules(writer))
+    if explains_steps(video.facts or ()):
+        reason += "; its lines explain steps, so nothing is asked of its words alone"
+    return reason
+
+
+def open_sibling(question: Question, traits: FormTraits) -> Question | None:
+    """Return the question without its options, as a sibling of it that is in no set; None where its
+    form, of these `traits`, or its wording needs options, or it holds the words of its answer.
+    """
+    if traits.needs_options or _NEEDS_OPTIONS.search(question.question):
+        return None
+    answer_terms = set(terms(question.answer))
+    if answer_terms and answer_terms <= set(terms(question.question)):
+        return None
+    too_long = length(question.answer) > MAX_JUDGED_WORDS
+    if too_long or fault(question.question, question.answer, (), count=0):
+        return None
+    draft = Draft(question=question.question, answer=question.answer)
+    words = _QUOTED_WORDS.match(question.answer)
+    return replace(
+        question,
+        question_id=question_id(question.video_id, question.recipe, draft),
+        options=(),
+        answer_index=None,
+        variants=(words[1],) if words else (),
+        verdicts=(),
+        metrics=evidence_metrics(question.evidence),
+        sibling_of=question.question_id,
+        relation=OPEN,
+        group=None,
+    )

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.facts.claims import claim_spans
-from mustsee.facts.deep_settings import ClaimRules
 from mustsee.facts.look import show_spans
 from mustsee.facts.parts import check_parts
+from mustsee.facts.settings import ClaimRules
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally, gather_readable
 from mustsee.questions.drafts import exact_spans

@@ -139,7 +139,7 @@ async def find_spans(
     """
     runs = [(n, run) for n, stem in enumerate(stems) for run in runs_of(table, stem)]
     ends = [end for n, run in runs for end in _list_ends(table, table.by_id[stems[n].centre], run)]
-    times = await set_ends(ends, judge, width, table.stretch(0, len(table.moments) - 1))
+    times = await set_ends(ends, judge, width, table.whole)
     found: list[list[Span] | None] = [[] for _ in stems]
     for (n, _), start, end in zip(runs, times[::2], times[1::2], strict=True):
         spans = found[n]

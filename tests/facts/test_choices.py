@@ -20,8 +20,8 @@ from mustsee.facts.choices import (
     ask_choices,
     free_claims,
 )
-from mustsee.facts.deep_settings import ChoiceRules
 from mustsee.facts.points import Statement
+from mustsee.facts.settings import ChoiceRules
 from mustsee.records import Point, Question, Span
 from tests.facts.test_deep import BY, VIDEO, Model, counter
 

@@ -25,13 +25,12 @@ from mustsee.facts.deep import (
     set_apart,
     settings_for_composed,
 )
-from mustsee.facts.deep_settings import ChoiceRules, ClaimRules, DeepRules, PointRules
 from mustsee.facts.extract import make_fact
 from mustsee.facts.forms.after import AfterForm
-from mustsee.facts.forms.quarter import QuarterForm
+from mustsee.facts.forms.whole import QuarterForm
 from mustsee.facts.mix import Skill, allot, read_mix
 from mustsee.facts.select import Chosen, ChosenGroup
-from mustsee.facts.settings import FactSettings
+from mustsee.facts.settings import ChoiceRules, ClaimRules, DeepRules, FactSettings, PointRules
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally

@@ -16,11 +16,10 @@ from actors.stages.facts import AskFacts
 from mustsee.calls.llm import Request
 from mustsee.errors import UserError
 from mustsee.facts.deep import SPARE, list_missing, select_open
-from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.edit import QUESTION_LISTS, Writers, write_questions
 from mustsee.facts.mix import ALL, EACH, SHARE, allot, read_levels, read_mix, spread_over
 from mustsee.facts.points import Statement, Statements
-from mustsee.facts.settings import FactSettings
+from mustsee.facts.settings import FactSettings, PointRules
 from mustsee.prompts import fenced_texts, inline
 from mustsee.questions.fact_funnel import RunFunnel, sum_missing
 from mustsee.records import MissingQuestions, Point, Question, Span

@@ -15,8 +15,7 @@ from mustsee.calls.request_tally import RequestTally
 from mustsee.facts.cases import is_marked
 from mustsee.facts.fact_looks import weigh_needs
 from mustsee.facts.forms.after import AfterForm
-from mustsee.facts.forms.first import FirstForm
-from mustsee.facts.forms.quarter import QuarterForm
+from mustsee.facts.forms.whole import FirstForm, QuarterForm
 from mustsee.facts.listing import list_facts
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.table import TEXTS, VIEW, Entry, TruthTable, doubt_lost_things

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.calls.request_tally import RequestTally
 from mustsee.facts.extract import make_fact
-from mustsee.facts.listing import list_facts
-from mustsee.facts.moments import MomentRules, moments_of, windows_of
-from mustsee.facts.settings import FactSettings
-from mustsee.facts.windows import (
+from mustsee.facts.listing import (
     choose_windows,
     divide_overviews,
+    list_facts,
     listed_spans,
     lists_all,
     score_windows,
 )
+from mustsee.facts.moments import MomentRules, moments_of, windows_of
+from mustsee.facts.settings import FactSettings
 from mustsee.prompts import Prompts
 from mustsee.questions.fact_funnel import RunFunnel, funnel_of_video
 from mustsee.records import Fact, Frame, Line, Span, Video

@@ -19,11 +19,9 @@ from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
-from mustsee.facts.best import rank_open
 from mustsee.facts.choices import write_choices
 from mustsee.facts.claims import list_claims
-from mustsee.facts.deep_settings import ChoiceRules, ClaimRules, PointRules
-from mustsee.facts.edit import Writers, write_questions
+from mustsee.facts.edit import Writers, rank_open, write_questions
 from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
@@ -33,7 +31,7 @@ from mustsee.facts.point_exam import answer_blind, answer_seen
 from mustsee.facts.point_grades import grade_answers
 from mustsee.facts.points import Statement, compose_open, make_statements
 from mustsee.facts.select import Chosen
-from mustsee.facts.settings import MODEL_KINDS
+from mustsee.facts.settings import MODEL_KINDS, ChoiceRules, ClaimRules, PointRules
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.facts.unread import StepTally

@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from actors.engine.stage import Stage
 from mustsee.calls.llm import Asker
 from mustsee.errors import UserError
-from mustsee.facts.forms.default import DEFAULT_FORMS
+from mustsee.facts.forms import DEFAULT_FORMS
 from mustsee.media.speech import windows
 from mustsee.prompts import Prompts
 from mustsee.verify.videos import by_stage

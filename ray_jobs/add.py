@@ -47,7 +47,7 @@ from mustsee.run.inputs import with_videos
 from mustsee.run.outputs import store_of_run
 from mustsee.run.tables import Tables
 from mustsee.text import printable
-from mustsee.verify.vetting import QuestionFilter
+from mustsee.verify.filters import QuestionFilter
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.compared_runs import NOT_MAKING, read_object
 from ray_jobs.runtime.run import JobSettings

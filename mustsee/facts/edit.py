@@ -1,7 +1,7 @@
 """Open questions are written, read by an editor who has watched the video, and mended.
 Of more than are wanted, the editor says which to publish first.
 
-    drafts = await write_questions(video, statements, writers, frames, wanted, skills, ...)
+    drafts = await write_questions(work, statements, writers, wanted, skills, rules)
 
 QUESTION 1: one scene | The last minute alone answers it.
 MENDED 1: What does the lie at the station lead to in the end?
@@ -37,13 +37,12 @@ from mustsee.facts.points import (
     write_some,
 )
 from mustsee.facts.settings import PointRules
-from mustsee.facts.unread import StepTally, gather_readable
+from mustsee.facts.work import VideoWork
 from mustsee.questions.checks import normal
 from mustsee.questions.rows import Row, Rows, numbered_rows, rows_form
-from mustsee.records import COUNTED, Question, Span, Video
+from mustsee.records import COUNTED, Question, Span
 from mustsee.replies.forms import Form
-from mustsee.verify.conditions.seen import Condition, lines_within, plan, video_span
-from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.conditions.seen import Condition, lines_within
 
 PROMPT = "facts/edit"
 FAULTS = (
@@ -74,16 +73,12 @@ class Writers:
 
 
 async def write_questions(
-    video: Video,
+    work: VideoWork,
     statements: Statements,
     writers: Writers,
-    frames: VideoFrames,
     wanted: Mapping[str, int],
     skills: Sequence[Skill],
     rules: PointRules,
-    tally: StepTally,
-    *,
-    seed: int,
 ) -> tuple[OpenDraft, ...]:
     """Return open questions of the skills, as many as are `wanted` of each at most, as far as the
     statements allow; those that an editor rejects with its `remark`. Many are written in several
@@ -101,35 +96,29 @@ async def write_questions(
         and len(part.claims) + len(part.facts) >= rules.least
     ]
     asked = [
-        write_some(video, part, writers.writer, of_skills, skills, rules, seed=seed)
+        write_some(work, part, writers.writer, of_skills, skills, rules)
         for part, of_skills in parts
     ]
-    found = await gather_readable(asked, tally, QUESTION_LISTS)
+    found = await work.gather_readable(asked, QUESTION_LISTS)
     written = [(part, drafts) for (part, _), drafts in zip(parts, found, strict=True) if drafts]
     if rules.editor is None:
         drafts = [draft for _, some in written for draft in some]
     else:
-        drafts = await edit_questions(
-            video, written, writers, frames, skills, rules, rules.editor, tally, seed=seed
-        )
+        drafts = await edit_questions(work, written, writers, skills, rules, rules.editor)
     unlike: dict[str, OpenDraft] = {}
     for draft in drafts:
         unlike.setdefault(normal(draft.question), draft)
-    tally.add(REPEATED, len(drafts) - len(unlike))
+    work.count(REPEATED, len(drafts) - len(unlike))
     return tuple(unlike.values())
 
 
 async def edit_questions(
-    video: Video,
+    work: VideoWork,
     written: Sequence[tuple[Statements, Sequence[OpenDraft]]],
     writers: Writers,
-    frames: VideoFrames,
     skills: Sequence[Skill],
     rules: PointRules,
     see: Condition,
-    tally: StepTally,
-    *,
-    seed: int,
 ) -> tuple[OpenDraft, ...]:
     """Return the drafts of each part as the editor publishes them, and with its remark those that
     it still rejects after `rules.rewrites` times, or that nobody could write again. Of several
@@ -140,52 +129,39 @@ async def edit_questions(
     unread = {n: tuple(drafts) for n, (_, drafts) in enumerate(written)}
     for turn in range(rules.rewrites + 1):
         is_last = turn == rules.rewrites
-        read = await gather_readable(
-            [
-                read_drafts(
-                    video,
-                    written[n][0],
-                    drafts,
-                    writers.editor,
-                    frames,
-                    rules,
-                    see,
-                    passed[n],
-                    seed=seed,
-                )
-                for n, drafts in unread.items()
-            ],
-            tally,
-            READINGS,
-        )
+        readings = [
+            read_drafts(work, written[n][0], drafts, writers.editor, rules, see, passed[n])
+            for n, drafts in unread.items()
+        ]
+        read = await work.gather_readable(readings, READINGS)
         mended: dict[int, tuple[OpenDraft, ...]] = {}
         returned: dict[int, tuple[OpenDraft, ...]] = {}
-        for (n, drafts), readings in zip(unread.items(), read, strict=True):
-            readings = readings or tuple(map(Reading, drafts))
-            mended[n] = tuple(r.mended for r in readings if r.mended and not is_last)
-            passed[n] += tuple(draft for r in readings if (draft := r.publish(is_last)))
-            returned[n] = tuple(r.draft for r in readings if r.is_past_mending(is_last))
-        tally.add(MENDED, sum(r.mended is not None for rs in read for r in rs or ()))
+        for (n, drafts), found in zip(unread.items(), read, strict=True):
+            found = found or tuple(map(Reading, drafts))
+            mended[n] = tuple(r.mended for r in found if r.mended and not is_last)
+            passed[n] += tuple(draft for r in found if (draft := r.publish(is_last)))
+            returned[n] = tuple(r.draft for r in found if r.is_past_mending(is_last))
+        work.count(MENDED, sum(r.mended is not None for rs in read for r in rs or ()))
         if is_last:
             rejected += [draft for drafts in returned.values() for draft in drafts]
             break
-        tally.add(RETURNED, sum(map(len, returned.values())))
+        work.count(RETURNED, sum(map(len, returned.values())))
         asked = {
             n: write_some(
-                video, written[n][0], writers.writer, Counter(draft.skill for draft in drafts),
-                skills, rules, seed=seed + turn + 1, published=(*passed[n], *mended[n]),
-                returned=drafts,
+                work.with_seed(turn + 1), written[n][0], writers.writer,
+                Counter(draft.skill for draft in drafts), skills, rules,
+                published=(*passed[n], *mended[n]), returned=drafts,
             )
             for n, drafts in returned.items()
             if drafts
         }  # fmt: skip
-        again = await gather_readable(list(asked.values()), tally, QUESTION_LISTS, may_lack=True)
+        again = await work.gather_readable(list(asked.values()), QUESTION_LISTS, may_lack=True)
         anew = {n: drafts for n, drafts in zip(asked, again, strict=True) if drafts}
         rejected += [draft for n in asked if n not in anew for draft in returned[n]]
         unread = {n: (*mended[n], *anew.get(n, ())) for n in mended if mended[n] or n in anew}
         if not unread:
             break
-    tally.add(REJECTED, len(rejected))
+    work.count(REJECTED, len(rejected))
     return (*(draft for drafts in passed for draft in drafts), *rejected)
 
 
@@ -213,32 +189,27 @@ class Reading:
 
 
 async def read_drafts(
-    video: Video,
+    work: VideoWork,
     statements: Statements,
     drafts: Sequence[OpenDraft],
     editor: Asker,
-    frames: VideoFrames,
     rules: PointRules,
     see: Condition,
     published: Sequence[OpenDraft] = (),
-    *,
-    seed: int,
 ) -> tuple[Reading, ...]:
     """Return what an editor holds against drafts of one part of a video, who knows those
     `published` of it, and how they should read. Raises BadRow if no reply can be parsed.
     """
-    whole = video_span(video)
-    part = _extent([*statements.claims, *statements.facts], whole)
-    planned = plan(see, whole, (part,))
-    times = planned.times if planned else ()
+    part = _extent([*statements.claims, *statements.facts], work.span)
+    times, images = await work.show(see, (part,))
     return await editor.ask(
         PROMPT,
         readings_form(drafts, statements, rules),
-        seed=seed,
-        images=await frames.jpegs(times, see),
+        seed=work.seed,
+        images=images,
         span=part,
         frames=times,
-        lines=lines_within(video.lines or (), (part,)),
+        lines=lines_within(work.video.lines or (), (part,)),
         claims=statements.claims,
         facts=statements.facts,
         least=rules.least,
@@ -331,17 +302,10 @@ def _divide_wanted(wanted: Mapping[str, int], parts: int) -> list[dict[str, int]
 
 
 async def rank_open(
-    questions: Sequence[Question],
-    wanted: int,
-    editor: Asker,
-    seconds: float,
-    tally: StepTally,
-    *,
-    seed: int,
+    work: VideoWork, questions: Sequence[Question], wanted: int, editor: Asker
 ) -> tuple[Question, ...]:
     """Return the questions that passed, the best first: by an editor, if more passed than are
-    wanted and its reply can be parsed, or else those with most weight left. `seconds`: of the
-    video.
+    wanted and its reply can be parsed, or else those with most weight left.
     """
     passed = sorted(
         (question for question in questions if question.drop is None),
@@ -351,9 +315,14 @@ async def rank_open(
         return tuple(passed)
     asked = sorted(passed, key=lambda question: question.question_id)  # no order to follow
     request = editor.ask(
-        BEST_PROMPT, order_form(len(asked)), seed=seed, asked=asked, number=wanted, seconds=seconds
+        BEST_PROMPT,
+        order_form(len(asked)),
+        seed=work.seed,
+        asked=asked,
+        number=wanted,
+        seconds=work.span.seconds,
     )
-    (order,) = await gather_readable([request], tally, ORDERS, may_lack=True)
+    (order,) = await work.gather_readable([request], ORDERS, may_lack=True)
     return tuple(passed if order is None else (asked[n - 1] for n in order))
 
 

@@ -1,6 +1,6 @@
 """Facts of a whole video: those that a writer lists of its windows, and those of texts and lines.
 
-    listed = await list_facts(video, moments, writer, frames, settings, requests)
+    listed = await list_facts(work, moments, writer, settings)
 
 What an overview calls people and places, all windows call them. A video with more windows than may
 be listed has further overviews, part by part, which say where most goes on: windows are taken where
@@ -20,17 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.calls.llm import Asker
-from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.moments import MomentRules, windows_of
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.table import VIEW, find_touched
+from mustsee.facts.work import VideoWork
 from mustsee.questions.checks import normal
 from mustsee.records import Fact, Frame, Line, Span, Video
-from mustsee.verify.conditions.seen import Condition, merge_spans, plan, video_span
-from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.conditions.seen import Condition, merge_spans, video_span
 
 NAMED_KINDS = ("person", "place")  # kinds of facts that have one phrase in the whole video
 WINDOWS = "windows"  # `what` of the requests
@@ -49,22 +48,19 @@ class ListedFacts:
 class Lister:
     """A writer that lists facts of parts of one video."""
 
-    video: Video
+    work: VideoWork
     writer: Asker
-    frames: VideoFrames
     settings: FactSettings
-    requests: RequestTally
 
     async def list_window(
         self, window: Window, see: Condition, kinds: Sequence[str], most: int
     ) -> tuple[Fact, ...]:
         """Return at most `most` facts of some kinds. Raises BadRow if no reply can be parsed."""
-        planned = plan(see, video_span(self.video), (window.span,))
-        times = planned.times if planned else ()
-        self.requests.add_sent(WINDOWS)
+        self.work.requests.add_sent(WINDOWS)
+        times, images = await self.work.show(see, (window.span,))
         return await extract(
-            window, self.writer, images=await self.frames.jpegs(times, see), times=times,
-            kinds=kinds, most=most, seed=self.settings.seed,
+            window, self.writer, images=images, times=times, kinds=kinds, most=most,
+            seed=self.work.seed,
         )  # fmt: skip
 
     async def list_windows(
@@ -81,7 +77,7 @@ class Lister:
         read: list[tuple[Fact, ...] | BadRow] = []
         for found in listed:
             if isinstance(found, BadRow):
-                self.requests.add_unread(WINDOWS, found)
+                self.work.requests.add_unread(WINDOWS, found)
             elif isinstance(found, BaseException):
                 raise found
             read.append(found)
@@ -105,22 +101,17 @@ class Lister:
 
 
 async def list_facts(
-    video: Video,
-    moments: Sequence[Span],
-    writer: Asker,
-    frames: VideoFrames,
-    settings: FactSettings,
-    requests: RequestTally,
+    work: VideoWork, moments: Sequence[Span], writer: Asker, settings: FactSettings
 ) -> ListedFacts:
     """Return the facts that a writer lists of the windows, and those that code takes from the
     on-screen texts and the transcript. A window without a readable reply is left out, and counted;
     raises BadRow if all are. An overview of the video comes first, if it has several windows.
     """
-    lister = Lister(video=video, writer=writer, frames=frames, settings=settings, requests=requests)
+    lister, video = Lister(work=work, writer=writer, settings=settings), work.video
     names: tuple[Fact, ...] = ()
     parts = divide_overviews(video, moments, settings.moments)
     if parts or len(choose_windows(moments, settings.moments, (), video)) > 1:
-        (names,) = await lister.list_names([video_span(video)])
+        (names,) = await lister.list_names([work.span])
     found = await lister.list_names(parts, names)
     of_parts = list(zip(parts, found, strict=True))
     further = [fact for some in found for fact in some]

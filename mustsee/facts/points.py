@@ -1,6 +1,6 @@
 """Open questions with points, written of verified claims and facts.
 
-    drafts = await write_some(video, statements, writer, wanted, skills, rules, seed=seed)
+    drafts = await write_some(work, statements, writer, wanted, skills, rules)
 
 QUESTION 1: cause | How does it come about that the box is opened, and what comes of it?
 POINT 1: 3 | C4
@@ -24,11 +24,12 @@ from mustsee.facts.claims import claim_spans, sentence
 from mustsee.facts.mix import Skill
 from mustsee.facts.settings import PointRules
 from mustsee.facts.table import TruthTable
+from mustsee.facts.work import VideoWork
 from mustsee.questions.drafts import Draft, question_id
 from mustsee.questions.rows import Row, Rows, rows_form
-from mustsee.records import Claim, Fact, Point, Provenance, Question, Span, Video
+from mustsee.records import Claim, Fact, Point, Question, Span
 from mustsee.replies.forms import Form
-from mustsee.verify.conditions.seen import merge_spans, video_span
+from mustsee.verify.conditions.seen import merge_spans
 
 PROMPT = "facts/questions"
 RECIPE = "facts"  # `recipe` of the questions
@@ -128,14 +129,13 @@ def _fact_statement(fact: Fact) -> Statement:
 
 
 async def write_some(
-    video: Video,
+    work: VideoWork,
     statements: Statements,
     writer: Asker,
     wanted: Mapping[str, int],
     skills: Sequence[Skill],
     rules: PointRules,
     *,
-    seed: int,
     published: Sequence[OpenDraft] = (),
     returned: Sequence[OpenDraft] = (),
 ) -> tuple[OpenDraft, ...]:
@@ -147,8 +147,8 @@ async def write_some(
     return await writer.ask(
         PROMPT,
         questions_form(statements, [skill.name for skill in asked], rules),
-        seed=seed,
-        seconds=video_span(video).seconds,
+        seed=work.seed,
+        seconds=work.span.seconds,
         claims=statements.claims,
         facts=statements.facts,
         wanted=asked,
@@ -273,25 +273,25 @@ def _read_point(row: Row, statements: Statements) -> tuple[Statement, int]:
     return listed[number - 1], int(weight)
 
 
-def compose_open(draft: OpenDraft, video: Video, by: Provenance) -> Question:
+def compose_open(draft: OpenDraft, work: VideoWork) -> Question:
     """Return the record of an open question before its exam: all points count."""
     texts = [statement.text for statement in draft.statements]
     answer = " ".join(texts)
-    name = question_id(video.video_id, RECIPE, Draft(question=draft.question, answer=answer))
+    name = question_id(work.video.video_id, RECIPE, Draft(question=draft.question, answer=answer))
     points = tuple(
         Point(text=statement.text, weight=weight, facts=statement.facts)
         for statement, weight in zip(draft.statements, draft.weights, strict=True)
     )
     return Question(
         question_id=name,
-        video_id=video.video_id,
+        video_id=work.video.video_id,
         recipe=RECIPE,
         question=draft.question,
         question_type=QUESTION_TYPE,
         answer=answer,
-        evidence=evidence_of(draft.statements, video_span(video)),
+        evidence=evidence_of(draft.statements, work.span),
         subsets=("full",),
-        provenance=by,
+        provenance=work.by,
         form=FORM,
         skill=draft.skill,
         points=points,

@@ -27,7 +27,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mustsee.calls.llm import is_rules
-from mustsee.calls.request_tally import RequestTally
 from mustsee.facts.blind_exam import examine
 from mustsee.facts.cases import by_chance
 from mustsee.facts.claims import add_lines
@@ -48,17 +47,16 @@ from mustsee.facts.settings import DeepRules, FactSettings
 from mustsee.facts.stem import FormTraits, Stem
 from mustsee.facts.stems import drop_near_acts, drop_twins, explains_steps, make_stems
 from mustsee.facts.table import Entry, TruthTable, doubt_lost_things, find_touched
-from mustsee.facts.unread import StepTally
 from mustsee.facts.when import ask_when, asks_when
 from mustsee.facts.wording import word_groups
+from mustsee.facts.work import VideoWork
 from mustsee.questions.checks import fault
 from mustsee.questions.drafts import Draft, evidence_metrics, question_id
 from mustsee.questions.fact_funnel import explain_loss, funnel_of_video
 from mustsee.records import OPEN, FormCount, Frame, Provenance, Question, Video
 from mustsee.text import length, terms
-from mustsee.verify.conditions.seen import video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
-from mustsee.verify.vetting import MAX_JUDGED_WORDS
+from mustsee.verify.filters import MAX_JUDGED_WORDS
 
 _NEEDS_OPTIONS = re.compile(
     r"\bof (?:these|those|the (?:following|options))\b|\b(?:the following|these options)\b|"
@@ -83,19 +81,22 @@ async def ask_facts(
 
     Raises BadRow if no window, no look or no exam has one.
     """
-    requests, seconds = RequestTally(), video_span(video).seconds
-    tally = StepTally(requests, count)
+    by = Provenance(
+        llm=" + ".join(dict.fromkeys((roles.writer.llm.identity, roles.guesser.llm.identity))),
+        prompts=roles.writer.prompts.digest(settings.area),
+    )
+    work = VideoWork(video=video, frames=frames, by=by, seed=settings.seed, count=count)
     deep = None if is_rules(roles.writer.llm.identity) else settings.deep
     if deep is not None:
-        settings = settings_for_composed(settings, deep, seconds)
+        settings = settings_for_composed(settings, deep, work.span.seconds)
     moments = moments_of(video, settings.moments)
-    listed = await list_facts(video, moments, roles.writer, frames, settings, requests)
+    listed = await list_facts(work, moments, roles.writer, settings)
     facts = listed.facts
     table = TruthTable(
         facts=facts, moments=moments, scenes=scenes_of(moments, video.frames or (), facts)
     )
     table = replace(table, truth=spoken_entries(table))
-    composes = deep is None or settings.select.question_limit(seconds) > 0
+    composes = deep is None or settings.select.question_limit(work.span.seconds) > 0
     if composes or asks_when(settings):
         searched = await asyncio.to_thread(
             search_moments, facts, moments, frames=video.frames or (),
@@ -106,18 +107,12 @@ async def ask_facts(
         looks = await asyncio.to_thread(plan_table_looks, table, settings)
     else:
         looks = plan_own_looks(table, settings)
-    table = await look_at(table, looks, video, roles.verifier, frames, settings, requests)
+    table = await look_at(work, table, looks, roles.verifier, settings.closer_from)
     table = replace(table, truth=doubt_lost_things(table, video.shots or ()))
     looked_at = table
     composed = ComposedQuestions()
     if composes:
-        composed = await draft_and_choose(
-            video, table, roles, encode, settings, deep, requests, tally, seconds
-        )
-    by = Provenance(
-        llm=" + ".join(dict.fromkeys((roles.writer.llm.identity, roles.guesser.llm.identity))),
-        prompts=roles.writer.prompts.digest(settings.area),
-    )
+        composed = await draft_and_choose(work, table, roles, encode, settings, deep)
     questions = [q for group in composed.groups for q in compose(group, video.video_id, by)]
     if settings.open:
         traits = [one.stem.traits for group in composed.groups for one in group.members]
@@ -125,11 +120,11 @@ async def ask_facts(
         questions = [*questions, *(q for q in siblings if q is not None)]
     claims = missing = None
     if deep is not None:
-        asked = await ask_deep(video, table, roles, frames, settings, tally, by)
+        asked = await ask_deep(work, table, roles, settings)
         claims, missing = asked.claims, asked.missing
         table = add_lines(table, claims, video.lines or ())
         questions = set_apart(asked.questions, questions)
-    when = await ask_when(video, looked_at, roles.verifier, frames, settings, tally, by)
+    when = await ask_when(work, looked_at, roles.verifier, settings)
     questions = [*questions, *when.questions]
     done = replace(
         video,
@@ -139,7 +134,7 @@ async def ask_facts(
         missing=missing,
         questions=tuple(questions),
         forms=(*composed.forms, *when.forms),
-        requests=requests.counts,
+        requests=work.requests.counts,
     )
     if questions:
         return done
@@ -155,19 +150,17 @@ class ComposedQuestions:
 
 
 async def draft_and_choose(
-    video: Video,
+    work: VideoWork,
     table: TruthTable,
     roles: Roles,
     encode: Encode,
     settings: FactSettings,
     deep: DeepRules | None,
-    requests: RequestTally,
-    tally: StepTally,
-    seconds: float,
 ) -> ComposedQuestions:
     """Return the questions that the forms make of the table, without those that the guesser answers
     right, worded by the writer where it is a model. `deep`: null: it is not.
     """
+    seconds = work.span.seconds
     stems = await asyncio.to_thread(
         lambda: drop_near_acts(drop_twins(make_stems(table, settings), table), table)
     )
@@ -176,9 +169,9 @@ async def draft_and_choose(
     drafts = await asyncio.to_thread(
         draw_groups, stems, draw_rankings(stems, settings), likeness,
         settings.select.for_drafts(settings.drafts), seconds=seconds, seed=settings.seed,
-        alike=AlikeMoments(table, video.frames or ()),
+        alike=AlikeMoments(table, work.video.frames or ()),
     )  # fmt: skip
-    unguessed, guessed = await examine(drafts, roles.guesser, likeness, settings, requests)
+    unguessed, guessed = await examine(drafts, roles.guesser, likeness, settings, work.requests)
     if deep is not None:
         most = round(deep.text_share * deep.question_limit(seconds))
         unguessed, guessed = limit_texts(unguessed, most), limit_texts(guessed, 0)
@@ -186,10 +179,7 @@ async def draft_and_choose(
         choose, unguessed, guessed, settings.select, seconds=seconds, seed=settings.seed
     )
     if deep is not None and deep.wording:
-        groups = await word_groups(
-            groups, table, roles.writer, roles.guesser, tally, together=deep.wording,
-            seed=settings.seed,
-        )  # fmt: skip
+        groups = await word_groups(work, groups, table, roles.writer, roles.guesser, deep.wording)
     return ComposedQuestions(
         groups=tuple(groups), forms=count_forms(stems, drafts, unguessed, guessed, groups)
     )

@@ -1,6 +1,6 @@
 """Words composed questions as a person would ask them, and has another model read them back.
 
-    groups = await word_groups(groups, table, writer, reader, tally, together=12, seed=0)
+    groups = await word_groups(work, groups, table, writer, reader, together=12)
 
 The writer words the questions and their options anew. A reader that knows only the facts in
 question, as text with their times, must then find the same answer and say of each other option that
@@ -17,7 +17,7 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.facts.select import Chosen, ChosenGroup
 from mustsee.facts.table import TruthTable
-from mustsee.facts.unread import StepTally, gather_readable
+from mustsee.facts.work import VideoWork
 from mustsee.questions.checks import normal
 from mustsee.questions.orders import SEPARATOR
 from mustsee.questions.rows import Rows, numbered_rows, rows_form
@@ -51,14 +51,12 @@ class Timed:
 
 
 async def word_groups(
+    work: VideoWork,
     groups: Sequence[ChosenGroup],
     table: TruthTable,
     writer: Asker,
     reader: Asker,
-    tally: StepTally,
-    *,
     together: int,
-    seed: int,
 ) -> list[ChosenGroup]:
     """Return the groups with their questions in the writer's words, as far as the reader reads them
     alike; the questions of a group of which one is left out stand alone. Raises BadRow if no reply
@@ -74,30 +72,27 @@ async def word_groups(
         if not parts:
             break
         try:
-            worded |= await _word_parts(parts, table, writer, reader, tally, seed=seed + attempt)
+            worded |= await _word_parts(work.with_seed(attempt), parts, table, writer, reader)
         except BadRow:
             if not worded:
                 raise
-    tally.add(NOT_WORDED, total - len(worded))
+    work.count(NOT_WORDED, total - len(worded))
     return [done for group in groups for done in _reword(group, worded)]
 
 
 async def _word_parts(
+    work: VideoWork,
     parts: Sequence[Sequence[Chosen]],
     table: TruthTable,
     writer: Asker,
     reader: Asker,
-    tally: StepTally,
-    *,
-    seed: int,
 ) -> dict[str, Wording]:
     """Return the wordings that are read back alike, by question."""
-    replies = await gather_readable(
-        [word_questions(part, writer, seed=seed) for part in parts], tally, WORDINGS
-    )
+    asked = [word_questions(part, writer, seed=work.seed) for part in parts]
+    replies = await work.gather_readable(asked, WORDINGS)
     pairs = [(part, w) for part, w in zip(parts, replies, strict=True) if w is not None]
-    readings = await gather_readable(
-        [read_back(part, w, table, reader, seed=seed) for part, w in pairs], tally, READINGS
+    readings = await work.gather_readable(
+        [read_back(part, w, table, reader, seed=work.seed) for part, w in pairs], READINGS
     )
     return {
         one.stem.question: wording

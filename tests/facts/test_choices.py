@@ -23,7 +23,7 @@ from mustsee.facts.choices import (
 from mustsee.facts.points import Statement
 from mustsee.facts.settings import ChoiceRules
 from mustsee.records import Point, Question, Span
-from tests.facts.test_deep import BY, VIDEO, Model, counter
+from tests.facts.test_deep import Model, counter
 
 CLAIMS = tuple(
     Statement(
@@ -80,11 +80,10 @@ def ask(
         "first": Model({"facts/rank": first}),
         "second": Model({"facts/rank": second}),
     }
-    counts, tally = counter()
+    counts, work = counter()
     done = ask_choices(
-        VIDEO, CLAIMS, models["writer"].asker(), models["reader"].asker(),
-        [models["first"].asker(), models["second"].asker()], rules or ChoiceRules(), count, tally,
-        BY, seed=0,
+        work, CLAIMS, models["writer"].asker(), models["reader"].asker(),
+        [models["first"].asker(), models["second"].asker()], rules or ChoiceRules(), count,
     )  # fmt: skip
     return asyncio.run(done), counts, models
 
@@ -151,12 +150,12 @@ def test_a_question_with_a_second_answer_or_none_is_left_out() -> None:
 def test_options_that_stand_out_by_their_length_are_not_used() -> None:
     short = replace(CLAIMS[1], text="It falls.")
     claims = (CLAIMS[0], short, *CLAIMS[2:])
-    _, tally = counter()
+    _, work = counter()
     model = Model(
         {"facts/choices": lambda r: LISTED, "facts/read_back": read, "facts/rank": NOBODY}
     )
     asker = model.asker()
-    done = ask_choices(VIDEO, claims, asker, asker, [asker], ChoiceRules(), 2, tally, BY, seed=0)
+    done = ask_choices(work, claims, asker, asker, [asker], ChoiceRules(), 2)
     assert [q.question for q in asyncio.run(done)] == ["Why does the fifth fall?"]
 
 

@@ -33,9 +33,9 @@ from mustsee.facts.select import Chosen, ChosenGroup
 from mustsee.facts.settings import ChoiceRules, ClaimRules, DeepRules, FactSettings, PointRules
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
-from mustsee.facts.unread import StepTally
 from mustsee.facts.weigh import CLAIM_LOOKS, weigh_claims
 from mustsee.facts.wording import NOT_WORDED, WORDINGS, word_groups
+from mustsee.facts.work import VideoWork
 from mustsee.prompts import Prompts
 from mustsee.records import (
     COUNTED,
@@ -89,8 +89,8 @@ class Model:
         return [request for request in self.requests if request.prompt == prompt]
 
 
-def counter() -> tuple[Counter[str], StepTally]:
-    """Return counts, and what adds to them; of requests, the unread ones are counted."""
+def counter() -> tuple[Counter[str], VideoWork]:
+    """Return counts, and the work that adds to them; of requests, the unread ones are counted."""
     counts = Counter[str]()
 
     class Tally(RequestTally):
@@ -101,7 +101,7 @@ def counter() -> tuple[Counter[str], StepTally]:
     def add(name: str, number: int) -> None:
         counts[name] += number
 
-    return counts, StepTally(Tally(), add)
+    return counts, VideoWork(video=VIDEO, frames=FRAMES, by=BY, requests=Tally(), count=add)
 
 
 def claim(number: int, facts: Sequence[Fact], *, wrong: bool = False, kind: str = "cause") -> Claim:
@@ -169,13 +169,9 @@ def rank_reply(request: Request) -> str:
 def weigh(
     claims: Sequence[Claim], model: Model, rules: ClaimRules | None = None
 ) -> tuple[tuple[Claim, ...], Counter[str]]:
-    counts, tally = counter()
+    counts, work = counter()
     asker = model.asker()
-    done = asyncio.run(
-        weigh_claims(
-            VIDEO, TABLE, claims, asker, asker, FRAMES, rules or ClaimRules(), tally, seed=0
-        )
-    )
+    done = asyncio.run(weigh_claims(work, TABLE, claims, asker, asker, rules or ClaimRules()))
     return done, counts
 
 
@@ -332,9 +328,9 @@ CLAIM 3: link | F4, F5 | The man means the box.
 
 
 def list_all(model: Model, video: Video = VIDEO) -> tuple[tuple[Claim, ...], Counter[str]]:
-    counts, tally = counter()
+    counts, work = counter()
     rules = ClaimRules(part_seconds=300.0)
-    done = list_claims(video, TABLE, model.asker(), FRAMES, rules, tally, seed=0)
+    done = list_claims(replace(work, video=video), TABLE, model.asker(), rules)
     return asyncio.run(done), counts
 
 
@@ -457,10 +453,10 @@ COMPOSED = Question(
 def run_story(
     story: Story, settings: FactSettings = SETTINGS, model: Model | None = None
 ) -> tuple[tuple[Question, ...], Counter[str]]:
-    counts, tally = counter()
+    counts, work = counter()
     asker = (model or story.model()).asker()
     roles = Roles(writer=asker, verifier=asker, guesser=asker)
-    deep = ask_deep(VIDEO, TABLE, roles, FRAMES, settings, tally, BY)
+    deep = ask_deep(work, TABLE, roles, settings)
     done = asyncio.run(deep)
     for each in done.missing:
         counts[f"missing {each.what}: {each.why}"] += each.number
@@ -698,10 +694,10 @@ GROUPS = [
 
 
 def word(reply: Callable[[Request], str], reading: Callable[[Request], str]) -> Any:
-    counts, tally = counter()
+    counts, work = counter()
     model = Model({"facts/word": reply, "facts/read_back": reading})
     asker = model.asker()
-    words = word_groups(GROUPS, TABLE, asker, asker, tally, together=12, seed=0)
+    words = word_groups(work, GROUPS, TABLE, asker, asker, together=12)
     return asyncio.run(words), counts, model
 
 
@@ -766,10 +762,10 @@ def test_wordings_of_a_part_that_cannot_be_read_are_counted_and_left_out() -> No
     def some(request: Request) -> str:
         return "?" if "next after" in request.variables["asked"][0] else wordings(request)
 
-    counts, tally = counter()
+    counts, work = counter()
     model = Model({"facts/word": some, "facts/read_back": readings("B", "B")})
     asker = model.asker()
-    words = word_groups(GROUPS, TABLE, asker, asker, tally, together=1, seed=0)
+    words = word_groups(work, GROUPS, TABLE, asker, asker, together=1)
     (left,) = asyncio.run(words)
     assert left.members[0].stem.form == "after"
     assert (counts[WORDINGS], counts[NOT_WORDED]) == (2, 1)

@@ -25,7 +25,7 @@ from mustsee.questions.fact_funnel import RunFunnel, sum_missing
 from mustsee.records import MissingQuestions, Point, Question, Span
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose
-from tests.facts.test_deep import FRAMES, VIDEO, Model, counter
+from tests.facts.test_deep import Model, counter
 
 MIX = {"cause": 20, "who knows what": 10}
 
@@ -183,10 +183,8 @@ def test_a_definition_reaches_the_writer_in_the_user_s_words_and_on_its_own_line
     skills = read_mix({"tools": {"share": 1, "definition": words}, "cause": 1})
     model = Model({"facts/questions": lambda request: "NONE"})
     wanted = allot(2, skills)
-    _, tally = counter()
-    written = write_questions(
-        VIDEO, STATEMENTS, writers(model), FRAMES, wanted, skills, PointRules(), tally, seed=0
-    )
+    _, work = counter()
+    written = write_questions(work, STATEMENTS, writers(model), wanted, skills, PointRules())
     asyncio.run(written)
     text = model.requests[0].messages[-1].text
     (line,) = [line for line in text.splitlines() if "of the skill tools" in line]
@@ -209,11 +207,11 @@ def test_many_questions_are_written_in_several_requests_of_neighbouring_claims()
         )
 
     model = Model({"facts/questions": ask_of})
-    counts, tally = counter()
+    counts, work = counter()
     skills = read_mix(None)
     written = write_questions(
-        VIDEO, Statements(claims=claims, facts=()), writers(model), FRAMES, allot(95, skills),
-        skills, PointRules(editor=None), tally, seed=0,
+        work, Statements(claims=claims, facts=()), writers(model), allot(95, skills), skills,
+        PointRules(editor=None),
     )  # fmt: skip
     drafts = asyncio.run(written)
     requests = model.of("facts/questions")
@@ -230,8 +228,8 @@ def test_many_questions_are_written_in_several_requests_of_neighbouring_claims()
 
     model = Model({"facts/questions": some})
     written = write_questions(
-        VIDEO, Statements(claims=claims, facts=()), writers(model), FRAMES, allot(95, skills),
-        skills, PointRules(editor=None), tally, seed=0,
+        work, Statements(claims=claims, facts=()), writers(model), allot(95, skills), skills,
+        PointRules(editor=None),
     )  # fmt: skip
     assert len(asyncio.run(written)) == 2
     assert counts[QUESTION_LISTS] == 1

@@ -26,6 +26,7 @@ from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.stems import drop_near_acts, drop_twins
 from mustsee.facts.table import TruthTable
+from mustsee.facts.work import VideoWork
 from mustsee.prompts import Prompts
 from mustsee.records import PAIR, SET, Fact, Provenance, RequestCount, Span, Video
 from tests.facts.tables import table_of
@@ -71,13 +72,17 @@ def verdicts(request: Request, truth: Mapping[str, str]) -> str:
     return "\n".join(f"{n}: {truth.get(f.phrase, 'NOT SEEN')}" for n, f in enumerate(phrases, 1))
 
 
-def look(model: Model, settings: FactSettings = SETTINGS) -> tuple[TruthTable, RequestTally]:
-    video, requests = Video(video_id="v", uri="v.mp4", duration=30.0), RequestTally()
+def work_on_video() -> VideoWork:
     frames: Any = Frames()
-    own = table()
+    video = Video(video_id="v", uri="v.mp4", duration=30.0)
+    return VideoWork(video=video, frames=frames, by=Provenance(llm="m", prompts=""))
+
+
+def look(model: Model, settings: FactSettings = SETTINGS) -> tuple[TruthTable, RequestTally]:
+    own, work = table(), work_on_video()
     planned = plan_table_looks(own, settings)
-    looked = asyncio.run(look_at(own, planned, video, asker(model), frames, settings, requests))
-    return looked, requests
+    looked = asyncio.run(look_at(work, own, planned, asker(model), settings.closer_from))
+    return looked, work.requests
 
 
 def by_moment(looked: TruthTable, settings: FactSettings) -> dict[int, list[Fact]]:
@@ -140,10 +145,9 @@ def test_where_nothing_is_composed_one_look_judges_facts_of_some_moments_and_few
             for n, fact in enumerate(phrases, 1)
         )
 
-    video, requests, frames = Video(video_id="v", uri="v", duration=30.0), RequestTally(), Frames()
-    model: Any = asker(Model(reply))
-    looked = asyncio.run(look_at(own, looks, video, model, frames, every_fifth, requests))  # type: ignore[arg-type]
-    assert requests.counts == (RequestCount(what=LOOKS, sent=2),)
+    model, work = asker(Model(reply)), work_on_video()
+    looked = asyncio.run(look_at(work, own, looks, model, every_fifth.closer_from))
+    assert work.requests.counts == (RequestCount(what=LOOKS, sent=2),)
     drops = {fact.phrase: fact.drop for fact in looked.facts}
     assert drops.pop(event(2).phrase) == "not seen where it is claimed"
     assert set(drops.values()) == {None}
@@ -407,14 +411,9 @@ def test_stems_are_alike_if_their_first_moments_are_and_differ() -> None:
 
 
 def test_a_video_of_which_no_window_can_be_read_is_a_problem(tmp_path: Path) -> None:
-    video = Video(video_id="v", uri="v.mp4", duration=30.0)
-    frames: Any = Frames()
+    writer = asker(Model(lambda r: "Well."))
     with pytest.raises(BadRow, match="facts/extract"):
-        asyncio.run(
-            list_facts(
-                video, MOMENTS, asker(Model(lambda r: "Well.")), frames, SETTINGS, RequestTally()
-            )
-        )
+        asyncio.run(list_facts(work_on_video(), MOMENTS, writer, SETTINGS))
 
 
 def test_windows_that_name_one_thing_twice_list_one_fact() -> None:

@@ -21,8 +21,8 @@ from mustsee.facts.forms.when import WhenForm
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
-from mustsee.facts.unread import StepTally
 from mustsee.facts.when import END_LOOKS, ENDS_OPEN, ENDS_SET, WhenQuestions, ask_when
+from mustsee.facts.work import VideoWork
 from mustsee.offline import facts as offline
 from mustsee.prompts import Prompts
 from mustsee.records import Provenance, Span, Video
@@ -136,17 +136,14 @@ def ask(
     viewer = Viewer(lambda p, t: any(s <= t < e for s, e in spans[p]), lie)
     counts, requests = Counter[str](), RequestTally()
     frames: Any = Frames()
-    asked = asyncio.run(
-        ask_when(
-            Video(video_id="v", uri="v.mp4", duration=moments * MOMENT_S),
-            table_of(facts, [0] * moments),
-            Asker(llm=viewer, prompts=Prompts(), tries=1),
-            frames,
-            FactSettings(forms={"when": WhenForm(questions=4)}),
-            StepTally(requests, lambda name, n: counts.update({name: n})),
-            Provenance(llm="model", prompts=""),
-        )
-    )
+    work = VideoWork(
+        video=Video(video_id="v", uri="v.mp4", duration=moments * MOMENT_S), frames=frames,
+        by=Provenance(llm="model", prompts=""), requests=requests,
+        count=lambda name, n: counts.update({name: n}),
+    )  # fmt: skip
+    verifier = Asker(llm=viewer, prompts=Prompts(), tries=1)
+    settings = FactSettings(forms={"when": WhenForm(questions=4)})
+    asked = asyncio.run(ask_when(work, table_of(facts, [0] * moments), verifier, settings))
     return asked, counts, viewer, requests
 
 
@@ -227,9 +224,11 @@ def test_without_the_form_nothing_is_looked_at() -> None:
     viewer = Viewer(lambda p, t: True, lambda span, phrase: None)
     asked = asyncio.run(
         ask_when(
-            Video(video_id="v", uri="v.mp4", duration=120.0), seen_at([4]),
-            Asker(llm=viewer, prompts=Prompts()), frames, FactSettings(),
-            StepTally(RequestTally(), lambda name, n: None), Provenance(llm="m", prompts=""),
+            VideoWork(
+                video=Video(video_id="v", uri="v.mp4", duration=120.0), frames=frames,
+                by=Provenance(llm="m", prompts=""),
+            ),
+            seen_at([4]), Asker(llm=viewer, prompts=Prompts()), FactSettings(),
         )
     )  # fmt: skip
     assert asked == WhenQuestions()
@@ -260,10 +259,10 @@ def test_rules_ask_only_for_what_they_can_look_for(kind: str, phrase: str, is_as
     video = Video(video_id="v", uri="v.mp4", duration=MOMENTS * MOMENT_S)
     asked = asyncio.run(
         ask_when(
-            video, table_of([(kind, phrase, [4, 5])], [0] * MOMENTS),
-            Asker(llm=Rules(), prompts=Prompts()), frames,
+            VideoWork(video=video, frames=frames, by=Provenance(llm=RULES, prompts="")),
+            table_of([(kind, phrase, [4, 5])], [0] * MOMENTS),
+            Asker(llm=Rules(), prompts=Prompts()),
             FactSettings(forms={"when": WhenForm(questions=4)}),
-            StepTally(RequestTally(), lambda name, n: None), Provenance(llm=RULES, prompts=""),
         )
     )  # fmt: skip
     assert bool(asked.questions) is is_asked

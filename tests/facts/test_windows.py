@@ -24,9 +24,10 @@ from mustsee.facts.listing import (
 )
 from mustsee.facts.moments import MomentRules, moments_of, windows_of
 from mustsee.facts.settings import FactSettings
+from mustsee.facts.work import VideoWork
 from mustsee.prompts import Prompts
 from mustsee.questions.fact_funnel import RunFunnel, funnel_of_video
-from mustsee.records import Fact, Frame, Line, Span, Video
+from mustsee.records import Fact, Frame, Line, Provenance, Span, Video
 
 RULES = MomentRules(seconds=6.0, window=5, windows=12, overview_seconds=600.0)
 
@@ -142,11 +143,10 @@ class Frames:
 def list_video(video: Video, model: Model) -> tuple[Any, RequestTally]:
     settings = FactSettings(forms={}, moments=RULES, kinds=("person", "event"))
     asker, frames = Asker(llm=model, prompts=Prompts(), tries=1), Frames()
-    requests = RequestTally()
-    moments = moments_of(video, RULES)
     shown: Any = frames
-    done = asyncio.run(list_facts(video, moments, asker, shown, settings, requests))
-    return done, requests
+    work = VideoWork(video=video, frames=shown, by=Provenance(llm="m", prompts=""))
+    done = asyncio.run(list_facts(work, moments_of(video, RULES), asker, settings))
+    return done, work.requests
 
 
 def test_a_long_video_has_an_overview_of_each_part_and_says_what_was_listed() -> None:

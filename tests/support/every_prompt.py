@@ -16,7 +16,6 @@ from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm, has_rules
 from actors.llm.scripted import fill_reply
 from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
-from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
 from mustsee.facts.choices import write_choices
@@ -34,9 +33,9 @@ from mustsee.facts.select import Chosen
 from mustsee.facts.settings import MODEL_KINDS, ChoiceRules, ClaimRules, PointRules
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
-from mustsee.facts.unread import StepTally
 from mustsee.facts.weigh import weigh_group
 from mustsee.facts.wording import read_back, word_questions
+from mustsee.facts.work import VideoWork
 from mustsee.judge.points import counted_points, grade_statements
 from mustsee.judge.prompt import PROMPT
 from mustsee.papers import Paper, papers
@@ -46,13 +45,14 @@ from mustsee.records import Line, Point, Provenance, Question, ScreenText, Span,
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
 from mustsee.server_probe.steps import ProbeSettings, planned_steps
+from mustsee.verify.filters import VettingContext
 from mustsee.verify.guess.ask import match, rank
 from mustsee.verify.guess.filters import BlindGuess, Glimpse
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 from mustsee.verify.traces import Traces, add_trace
-from mustsee.verify.vetting import VettingContext, ignore_count, vet
+from mustsee.verify.vetting import vet
 from mustsee.verify.worth import WorthRules, check_conditions, rate_words
 from tests.support import verifier
 from tests.support.lines import as_lines
@@ -237,28 +237,26 @@ async def _deep(asker: RecordingAsker) -> None:
     table = TruthTable(facts=facts, moments=moments, scenes=(0,) * 10)
     frames: Any = verifier.Stills(video)
     rules, points = ClaimRules(), PointRules()
-    tally = StepTally(RequestTally(), ignore_count)
-    claims = await list_claims(video, table, asker, frames, rules, tally, seed=0)
+    work = VideoWork(video=video, frames=frames, by=BY)
+    claims = await list_claims(work, table, asker, rules)
     weighed = (claims[0], replace(claims[1], altered=()))
-    await weigh_group(video, table, weighed, asker, frames, rules, seed=0)
+    await weigh_group(work, table, weighed, asker, rules, 1)
     shown = [replace(c, claim_id=str(n), shown=(Span(11.0, 13.0),)) for n, c in enumerate(weighed)]
     shown.append(replace(shown[0], claim_id="2"))
     assert rules.parts is not None
-    await look_at_parts(video, shown, asker, frames, rules, rules.parts, seed=0)
+    await look_at_parts(work, shown, asker, rules, rules.parts)
     statements = make_statements(table, claims[:1])
     skills = (Skill(name="cause", share=1.0), Skill(name="tools", share=1.0, definition="a tool"))
     wanted = {"cause": 1, "tools": 2}
     writers = Writers(writer=asker, editor=asker)
-    draft, *_ = await write_questions(
-        video, statements, writers, frames, wanted, skills, points, tally, seed=0
-    )
-    asked = [replace(DEEP, evidence=(Span(1.0, 3.0),)), compose_open(draft, video, BY)]
+    draft, *_ = await write_questions(work, statements, writers, wanted, skills, points)
+    asked = [replace(DEEP, evidence=(Span(1.0, 3.0),)), compose_open(draft, work)]
     others = [replace(DEEP, question_id="o", question=CHOICE, options=OPTIONS)]
     await answer_blind(asked, others, asker, seed=0)
-    await answer_seen(asked, video, asker, frames, points, tally, seed=0)
+    await answer_seen(work, asked, asker, points)
     said = {"alone": "He opens it.", "in_view": "A dog does.", "seeing": "She opens it."}
     await grade_answers(DEEP.question, said, DEEP.points, DEEP.contradictions, asker, seed=0)
-    await rank_open(asked, 1, asker, 60.0, tally, seed=0)
+    await rank_open(work, asked, 1, asker)
     rated = [asked[0], *others]
     await rate_words(rated, asker, seed=0)
     await check_conditions(rated, video, asker, frames, WorthRules(), seed=0)
@@ -266,7 +264,7 @@ async def _deep(asker: RecordingAsker) -> None:
         Statement(text=f"The {what} falls.", facts=(what,), spans=(Span(1.0, 3.0),))
         for what in ("jug", "box", "cup", "van")
     ]
-    await write_choices(video, free, asker, ChoiceRules(), 1, tally, seed=0)
+    await write_choices(work, free, asker, ChoiceRules(), 1)
     stem = Stem(
         form="after", question=f"Which of these happens next after {PHRASES[0]}?",
         question_type="Other", answer=PHRASES[1], evidence=(Span(10.0, 23.0),),

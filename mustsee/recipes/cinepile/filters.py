@@ -40,16 +40,16 @@ from mustsee.records import Question, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, one_of, record, words
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.seen import order, rotated_options
-from mustsee.verify.outcome import (
+from mustsee.verify.filters import (
     AMBIGUOUS,
     DISPUTED,
     GUESSED,
     UNTOLD,
     FilterOutcome,
+    VettingContext,
     add_outcome,
     mark_unverified,
 )
-from mustsee.verify.vetting import VettingContext
 
 CHOOSE, FITS = "cinepile/choose", "cinepile/fits"  # prompts
 GUESSERS = ("guesser", "guesser_2", "guesser_3")

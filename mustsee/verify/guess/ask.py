@@ -25,7 +25,7 @@ from mustsee.records import Question, Verdict
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, form, free, label_lines, list_of, one_of, record, words
 from mustsee.text import LETTERS
-from mustsee.verify.vetting import Judges
+from mustsee.verify.filters import Judges
 
 OPEN_PROMPT = "filters/guess_open"  # the prompt of questions without options
 SET_PROMPT = "filters/guess_set"

@@ -35,6 +35,15 @@ from mustsee.calls.llm import is_rules
 from mustsee.errors import BadRow, UserError
 from mustsee.records import SET, Question, Verdict, Video, agreement_metric, guessed_metric
 from mustsee.verify.conditions.seen import Condition, excerpt, plan, video_span
+from mustsee.verify.filters import (
+    GUESSED,
+    HEARD,
+    FilterOutcome,
+    VettingContext,
+    add_outcome,
+    is_judgeable,
+    mark_unverified,
+)
 from mustsee.verify.guess.ask import (
     MATCH_PROMPT,
     OPEN_PROMPT,
@@ -50,8 +59,6 @@ from mustsee.verify.guess.ask import (
     ranking,
 )
 from mustsee.verify.guess.counts import RIGHT_IN_SET
-from mustsee.verify.outcome import GUESSED, HEARD, FilterOutcome, add_outcome, mark_unverified
-from mustsee.verify.vetting import VettingContext, is_judgeable
 
 GLIMPSE_PROMPT = "filters/glimpse"
 SILENT = ("one_frame", "frames", "shuffled")  # conditions without the transcript or the evidence

@@ -19,7 +19,7 @@ from mustsee.errors import UserError
 from mustsee.facts.forms import DEFAULT_FORMS
 from mustsee.media.speech import windows
 from mustsee.prompts import Prompts
-from mustsee.verify.videos import by_stage
+from mustsee.verify.filters import by_stage
 from ray_jobs.cli import launch as launching
 from ray_jobs.cli import presets
 from ray_jobs.cli.compose import compose_job, files

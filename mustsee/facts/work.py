@@ -1,0 +1,76 @@
+"""What all steps on one video share, and several requests of one step, of which some cannot be
+read.
+"""
+
+from __future__ import annotations
+
+from asyncio import gather
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from mustsee.calls.request_tally import RequestTally
+from mustsee.errors import BadRow
+from mustsee.records import Provenance, Span, Video
+from mustsee.verify.conditions.seen import Condition, plan, video_span
+from mustsee.verify.conditions.video_frames import VideoFrames, show_spans
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoWork:
+    """The work on one video. `seed`: of its requests. `by`: of its questions. `requests`: counts
+    what has no readable reply. `count`: adds to another count of `run.json`.
+    """
+
+    video: Video
+    frames: VideoFrames
+    by: Provenance
+    seed: int = 0
+    requests: RequestTally = field(default_factory=RequestTally)
+    count: Callable[[str, int], None] = lambda name, number: None
+
+    @property
+    def span(self) -> Span:
+        """The span of the video. Raises BadRow if its length is unknown."""
+        return video_span(self.video)
+
+    def with_seed(self, more: int) -> VideoWork:
+        """Return the work with another seed: so much more than this one."""
+        return replace(self, seed=self.seed + more)
+
+    async def show(
+        self, see: Condition, spans: Sequence[Span]
+    ) -> tuple[tuple[float, ...], tuple[bytes, ...]]:
+        """Return the times and the JPEGs of what a condition shows of some spans. Raises BadRow for
+        a video that is missing or cannot be decoded.
+        """
+        planned = plan(see, self.span, spans)
+        times = planned.times if planned else ()
+        return times, await self.frames.jpegs(times, see)
+
+    async def show_spans(
+        self, spans: Sequence[Span], see: Condition, *, spoken: float
+    ) -> dict[str, Any]:
+        """Return what a request shows of some spans, as `show_spans` does."""
+        return await show_spans(self.video, spans, see, self.frames, spoken=spoken)
+
+    async def gather_readable(
+        self, requests: Sequence[Awaitable[T]], what: str, *, may_lack: bool = False
+    ) -> list[T | None]:
+        """Return the results of requests in their order, null for each whose replies could not be
+        parsed, and count them as requests for `what`. Raises BadRow if all of them are so, unless
+        the step `may_lack` them, and any other exception as it is.
+        """
+        results = await gather(*requests, return_exceptions=True)
+        unread = [result for result in results if isinstance(result, BadRow)]
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, BadRow):
+                raise result
+        self.requests.add_sent(what, len(results))
+        if unread:
+            self.requests.add_unread(what, unread[-1], len(unread))
+        if unread and len(unread) == len(results) and not may_lack:
+            raise unread[-1]
+        return [None if isinstance(result, BaseException) else result for result in results]

@@ -22,8 +22,8 @@ from mustsee.prompts import Prompts
 from mustsee.verify.filters import by_stage
 from ray_jobs.cli import launch as launching
 from ray_jobs.cli import presets
+from ray_jobs.cli.build import kinds
 from ray_jobs.cli.compose import compose_job, files
-from ray_jobs.cli.early import kinds
 from ray_jobs.cli.launch import CONF, build, compose, launch
 from ray_jobs.runtime.cluster import check_stages, connect_ray
 from ray_jobs.runtime.dry_run import DryRun

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import AskOptions
 from mustsee.calls.llm import is_rules
-from mustsee.facts.deep import Roles
 from mustsee.facts.recipe import ask_facts
 from mustsee.facts.settings import FactSettings
+from mustsee.facts.work import Roles
 from mustsee.files.store import keyed_by
 from mustsee.nn.weights import MINILM
 from mustsee.records import Video

@@ -1,6 +1,6 @@
 """Deep questions with options: the stem is the writer's, and every option is a verified claim.
 
-    questions = await ask_choices(work, claims, writer, reader, guessers, rules, count)
+    questions = await ask_choices(work, claims, rules, count)
 
 All options are true of the video, so that nothing in them is invented. A reader of the claims must
 find the right one, and no second one. Then two guessers without the video sit an exam; what either
@@ -15,15 +15,14 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.facts.cases import by_chance
 from mustsee.facts.claims import read_ids
-from mustsee.facts.points import RECIPE, Statement
+from mustsee.facts.points import Statement
 from mustsee.facts.settings import ChoiceRules
 from mustsee.facts.wording import READ_BACK, Timed, readings_form
 from mustsee.facts.work import VideoWork
-from mustsee.questions.drafts import Draft, evidence_metrics, question_id
+from mustsee.questions.drafts import Draft, evidence_metrics
 from mustsee.questions.rows import Row, Rows, rows_form
 from mustsee.records import Question
 from mustsee.replies.forms import Form
@@ -60,13 +59,7 @@ def free_claims(claims: Sequence[Statement], asked: Sequence[Question]) -> tuple
 
 
 async def ask_choices(
-    work: VideoWork,
-    claims: Sequence[Statement],
-    writer: Asker,
-    reader: Asker,
-    guessers: Sequence[Asker],
-    rules: ChoiceRules,
-    count: int,
+    work: VideoWork, claims: Sequence[Statement], rules: ChoiceRules, count: int
 ) -> tuple[Question, ...]:
     """Return at most `count` questions whose options are some of the claims, each read back as
     having one answer, and known to none of the guessers. Steps without a readable reply are
@@ -75,13 +68,13 @@ async def ask_choices(
     if count < 1 or len(claims) < rules.options:
         return ()
     try:
-        pending = await write_choices(work, claims, writer, rules, count)
+        pending = await write_choices(work, claims, rules, count)
         passed: list[ChoiceDraft] = []
         for attempt in range(TRIES):
             again_work = work.with_seed(attempt)
-            sound = await read_choices(again_work, pending, claims, reader)
+            sound = await read_choices(again_work, pending, claims)
             work.count(NOT_READ, len(pending) - len(sound))
-            guessed = await guess_choices(again_work, sound, claims, guessers)
+            guessed = await guess_choices(again_work, sound, claims)
             passed += [draft for draft in sound if draft.question not in guessed]
             again = [draft for draft in sound if draft.question in guessed]
             others = [redraw_options(d, claims, rules, seed=work.seed) for d in again]
@@ -96,12 +89,12 @@ async def ask_choices(
 
 
 async def write_choices(
-    work: VideoWork, claims: Sequence[Statement], writer: Asker, rules: ChoiceRules, count: int
+    work: VideoWork, claims: Sequence[Statement], rules: ChoiceRules, count: int
 ) -> list[ChoiceDraft]:
     """Return `rules.drafts` times as many questions as are wanted, as far as the claims allow, with
     options of about one length and each with its own right answer.
     """
-    request = writer.ask(
+    request = work.roles.writer.ask(
         PROMPT,
         choices_form(len(claims), rules.options),
         seed=work.seed,
@@ -168,7 +161,6 @@ async def read_choices(
     work: VideoWork,
     drafts: Sequence[ChoiceDraft],
     claims: Sequence[Statement],
-    reader: Asker,
 ) -> list[ChoiceDraft]:
     """Return the drafts of which a reader of the claims with their times finds the right answer,
     and no other that fits.
@@ -178,7 +170,7 @@ async def read_choices(
     async def read_part(part: Sequence[ChoiceDraft]) -> tuple[bool, ...]:
         shown = [_show(draft, claims, work.seed) for draft in part]
         notes = sorted({place for order, _ in shown for place in order})
-        read = await reader.ask(
+        read = await work.roles.guesser.ask(
             READ_BACK,
             readings_form([len(order) for order, _ in shown]),
             seed=work.seed,
@@ -204,11 +196,11 @@ async def guess_choices(
     work: VideoWork,
     drafts: Sequence[ChoiceDraft],
     claims: Sequence[Statement],
-    guessers: Sequence[Asker],
 ) -> set[str]:
     """Return the questions that one of the guessers answers right without the video, or whose exam
     cannot be read: they may not be asked.
     """
+    guessers = [one for one in (work.roles.guesser, work.roles.guesser_2) if one is not None]
     parts = [
         (number, drafts[n : n + TOGETHER])
         for number in range(len(guessers))
@@ -264,20 +256,13 @@ def _compose(work: VideoWork, draft: ChoiceDraft, claims: Sequence[Statement]) -
     answer = claims[draft.places[0]]
     evidence = merge_spans(answer.spans, work.span)
     decoys = tuple(option for option in options if option != answer.text)
-    name = Draft(question=draft.question, answer=answer.text, decoys=decoys)
-    return Question(
-        question_id=question_id(work.video.video_id, RECIPE, name),
-        video_id=work.video.video_id,
-        recipe=RECIPE,
-        question=draft.question,
+    return work.make_question(
+        Draft(question=draft.question, answer=answer.text, decoys=decoys),
         question_type=QUESTION_TYPE,
         options=options,
         answer_index=right,
-        answer=answer.text,
         evidence=evidence,
         metrics=evidence_metrics(evidence),
-        subsets=("full",),
-        provenance=work.by,
         form=FORM,
         depth=len(answer.facts),
     )

@@ -1,6 +1,6 @@
 """Claims: how the facts of a video hang together, listed by a model and not verified yet.
 
-    claims = await list_claims(work, table, writer, rules)
+    claims = await list_claims(work, table, rules)
 
 CLAIM 1: cause | F3, F8 | He falls because she pulled the rug away.
 ALTERED 1: role | She falls because he pulled the rug away.
@@ -16,7 +16,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.extract import other_line_facts
 from mustsee.facts.settings import ClaimRules
@@ -51,15 +50,15 @@ class ListedClaim:
     altered: tuple[AlteredClaim, ...]
 
 
-async def list_claims(
-    work: VideoWork, table: TruthTable, writer: Asker, rules: ClaimRules
-) -> tuple[Claim, ...]:
+async def list_claims(work: VideoWork, table: TruthTable, rules: ClaimRules) -> tuple[Claim, ...]:
     """Return the claims that a writer lists of a video, in the order of the first facts that they
     rest on. It is shown the facts that hold, frames and lines: of a long video part by part, and
     then of the whole. Lines that are no facts of the table stand behind its facts in the order.
     Claims that do not rest on two facts of two moments have a reason in `drop`. Raises BadRow if no
     reply can be parsed.
     """
+
+    writer = work.roles.writer
 
     async def list_part(part: Span) -> tuple[Claim, ...]:
         times, images = await work.show(rules.overview, (part,))

@@ -1,6 +1,6 @@
 """What a model asks about a whole video: claims, and open questions with points (`ask=facts`).
 
-    claims, questions = await ask_deep(work, table, roles, settings)
+    claims, questions = await ask_deep(work, table, settings)
 
 Without a model nothing of it is asked: rules tie no facts together.
 """
@@ -12,12 +12,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.calls.llm import Asker
 from mustsee.facts.choices import ask_choices, free_claims
 from mustsee.facts.claims import add_lines, list_claims
-from mustsee.facts.edit import Writers, rank_open, write_questions
+from mustsee.facts.edit import rank_open, write_questions
 from mustsee.facts.mix import Level, Skill, allot, read_levels
-from mustsee.facts.point_exam import PointRoles, examine_open
+from mustsee.facts.point_exam import examine_open
 from mustsee.facts.points import OpenDraft, compose_open, make_statements
 from mustsee.facts.select import ChosenGroup
 from mustsee.facts.settings import DeepRules, FactSettings, PointRules
@@ -51,47 +50,30 @@ class DeepQuestions:
     missing: tuple[MissingQuestions, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Roles:
-    """The models. The `writer` lists, words and grades. The `guesser` selects; another should
-    measure. `guesser_2`: of questions whose options are claims, beside the `guesser`.
-    """
-
-    writer: Asker
-    verifier: Asker
-    guesser: Asker
-    guesser_2: Asker | None = None
-
-
-async def ask_deep(
-    work: VideoWork, table: TruthTable, roles: Roles, settings: FactSettings
-) -> DeepQuestions:
+async def ask_deep(work: VideoWork, table: TruthTable, settings: FactSettings) -> DeepQuestions:
     """Return the claims of a video, its deep questions, and what is missing of those that are
     wanted; questions that may not be asked, and those that are more than wanted, have the reason in
     `drop`. Raises BadRow if no request of a step could be read.
     """
     assert settings.deep is not None
     rules, seconds = settings.deep, work.span.seconds
-    listed = await list_claims(work, table, roles.writer, rules.claims)
+    listed = await list_claims(work, table, rules.claims)
     table = add_lines(table, listed, work.video.lines or ())
-    claims = await weigh_claims(work, table, listed, roles.verifier, roles.guesser, rules.claims)
+    claims = await weigh_claims(work, table, listed, rules.claims)
     held = sum(claim.drop is None for claim in claims)
     aimed = settings.wanted_questions(work.video.video_id, rules.open_limit(seconds))
     limit = sum(aimed.values())
     number = min(limit, held * rules.points.of_claim // CLAIMS_OF_QUESTION)
     wanted = _cut_down(aimed, number)
     levels = read_levels(settings.reach)
-    examined = await ask_open(work, table, claims, roles, rules.points, wanted, settings.skills)
-    ranked = await rank_open(work, examined, sum(wanted.values()), roles.verifier)
+    examined = await ask_open(work, table, claims, rules.points, wanted, settings.skills)
+    ranked = await rank_open(work, examined, sum(wanted.values()))
     questions = select_open(examined, ranked, wanted, levels, seconds)
     choices, missing = (), ()
     if rules.choices is not None:
         most = round(rules.choices.share * rules.question_limit(seconds))
         free = free_claims(make_statements(table, claims).claims, questions)
-        guessers = [one for one in (roles.guesser, roles.guesser_2) if one is not None]
-        choices = await ask_choices(
-            work, free, roles.writer, roles.guesser, guessers, rules.choices, most
-        )
+        choices = await ask_choices(work, free, rules.choices, most)
         if len(choices) < most:
             why = TOO_FEW_FREE if len(free) < rules.choices.options else TOO_FEW_UNGUESSED
             missing = (MissingQuestions(what=WITH_CLAIMS, why=why, number=most - len(choices)),)
@@ -112,7 +94,6 @@ async def ask_open(
     work: VideoWork,
     table: TruthTable,
     claims: Sequence[Claim],
-    roles: Roles,
     rules: PointRules,
     wanted: Mapping[str, int],
     skills: Sequence[Skill],
@@ -120,13 +101,11 @@ async def ask_open(
     """Return the open questions of a video, examined; those that the editor rejected are not."""
     statements = make_statements(table, claims)
     more = _cut_down(wanted, math.ceil(rules.spare * sum(wanted.values())))
-    writers = Writers(writer=roles.writer, editor=roles.verifier)
-    drafts = await write_questions(work, statements, writers, more, skills, rules)
+    drafts = await write_questions(work, statements, more, skills, rules)
     passed = [draft for draft in drafts if not draft.remark]
     chosen = limit_claims(passed, rules.of_claim)
     work.count(OVERUSED, len(passed) - len(chosen))
-    exam_roles = PointRoles(guesser=roles.guesser, verifier=roles.verifier, grader=roles.writer)
-    examined = await examine_open(work, chosen, exam_roles, rules)
+    examined = await examine_open(work, chosen, rules)
     rejected = (
         replace(compose_open(draft, work), drop=f"editor: {draft.remark}")
         for draft in drafts

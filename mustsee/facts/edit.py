@@ -1,7 +1,7 @@
 """Open questions are written, read by an editor who has watched the video, and mended.
 Of more than are wanted, the editor says which to publish first.
 
-    drafts = await write_questions(work, statements, writers, wanted, skills, rules)
+    drafts = await write_questions(work, statements, wanted, skills, rules)
 
 QUESTION 1: one scene | The last minute alone answers it.
 MENDED 1: What does the lie at the station lead to in the end?
@@ -10,9 +10,9 @@ POINT 1: 2 | C17
 ANSWER 1: She says that the train has left, and so ...
 BEST 1: 4, 1, 3, 2
 
-The editor knows the statements and looks at the whole video. What it mends it reads again as it
-reads what others wrote; what is past mending the writer writes anew. What the editor holds against
-a question to the end stands in `remark`: such a question is not asked.
+The editor is the verifier. It knows the statements and looks at the whole video. What it mends it
+reads again as it reads what others wrote; what is past mending the writer writes anew. What the
+editor holds against a question to the end stands in `remark`: such a question is not asked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.mix import Skill
 from mustsee.facts.points import (
@@ -37,7 +36,7 @@ from mustsee.facts.points import (
     write_some,
 )
 from mustsee.facts.settings import PointRules
-from mustsee.facts.work import VideoWork
+from mustsee.facts.work import VideoWork, divide
 from mustsee.questions.checks import normal
 from mustsee.questions.rows import Row, Rows, numbered_rows, rows_form
 from mustsee.records import COUNTED, Question, Span
@@ -64,18 +63,9 @@ BEST_PROMPT = "facts/best"
 ORDERS = "orders of open questions"  # `what` of the requests
 
 
-@dataclass(frozen=True, kw_only=True)
-class Writers:
-    """The models that write open questions. `editor`: sees the video, and another is better."""
-
-    writer: Asker
-    editor: Asker
-
-
 async def write_questions(
     work: VideoWork,
     statements: Statements,
-    writers: Writers,
     wanted: Mapping[str, int],
     skills: Sequence[Skill],
     rules: PointRules,
@@ -95,16 +85,13 @@ async def write_questions(
         and part.claims
         and len(part.claims) + len(part.facts) >= rules.least
     ]
-    asked = [
-        write_some(work, part, writers.writer, of_skills, skills, rules)
-        for part, of_skills in parts
-    ]
+    asked = [write_some(work, part, of_skills, skills, rules) for part, of_skills in parts]
     found = await work.gather_readable(asked, QUESTION_LISTS)
     written = [(part, drafts) for (part, _), drafts in zip(parts, found, strict=True) if drafts]
     if rules.editor is None:
         drafts = [draft for _, some in written for draft in some]
     else:
-        drafts = await edit_questions(work, written, writers, skills, rules, rules.editor)
+        drafts = await edit_questions(work, written, skills, rules, rules.editor)
     unlike: dict[str, OpenDraft] = {}
     for draft in drafts:
         unlike.setdefault(normal(draft.question), draft)
@@ -115,7 +102,6 @@ async def write_questions(
 async def edit_questions(
     work: VideoWork,
     written: Sequence[tuple[Statements, Sequence[OpenDraft]]],
-    writers: Writers,
     skills: Sequence[Skill],
     rules: PointRules,
     see: Condition,
@@ -130,7 +116,7 @@ async def edit_questions(
     for turn in range(rules.rewrites + 1):
         is_last = turn == rules.rewrites
         readings = [
-            read_drafts(work, written[n][0], drafts, writers.editor, rules, see, passed[n])
+            read_drafts(work, written[n][0], drafts, rules, see, passed[n])
             for n, drafts in unread.items()
         ]
         read = await work.gather_readable(readings, READINGS)
@@ -148,7 +134,7 @@ async def edit_questions(
         work.count(RETURNED, sum(map(len, returned.values())))
         asked = {
             n: write_some(
-                work.with_seed(turn + 1), written[n][0], writers.writer,
+                work.with_seed(turn + 1), written[n][0],
                 Counter(draft.skill for draft in drafts), skills, rules,
                 published=(*passed[n], *mended[n]), returned=drafts,
             )
@@ -192,7 +178,6 @@ async def read_drafts(
     work: VideoWork,
     statements: Statements,
     drafts: Sequence[OpenDraft],
-    editor: Asker,
     rules: PointRules,
     see: Condition,
     published: Sequence[OpenDraft] = (),
@@ -202,7 +187,7 @@ async def read_drafts(
     """
     part = _extent([*statements.claims, *statements.facts], work.span)
     times, images = await work.show(see, (part,))
-    return await editor.ask(
+    return await work.roles.verifier.ask(
         PROMPT,
         readings_form(drafts, statements, rules),
         seed=work.seed,
@@ -282,13 +267,10 @@ def readings_form(
 
 def _divide_statements(statements: Statements, parts: int) -> list[Statements]:
     """Return the statements in parts of neighbours; claims are in the order of time."""
-
-    def divide(some: Sequence[Statement], n: int) -> tuple[Statement, ...]:
-        return tuple(some[n * len(some) // parts : (n + 1) * len(some) // parts])
-
+    divided = (divide(some, parts) for some in (statements.claims, statements.facts))
     return [
-        Statements(claims=divide(statements.claims, n), facts=divide(statements.facts, n))
-        for n in range(parts)
+        Statements(claims=tuple(claims), facts=tuple(facts))
+        for claims, facts in zip(*divided, strict=True)
     ]
 
 
@@ -302,7 +284,7 @@ def _divide_wanted(wanted: Mapping[str, int], parts: int) -> list[dict[str, int]
 
 
 async def rank_open(
-    work: VideoWork, questions: Sequence[Question], wanted: int, editor: Asker
+    work: VideoWork, questions: Sequence[Question], wanted: int
 ) -> tuple[Question, ...]:
     """Return the questions that passed, the best first: by an editor, if more passed than are
     wanted and its reply can be parsed, or else those with most weight left.
@@ -314,7 +296,7 @@ async def rank_open(
     if not 0 < wanted < len(passed):
         return tuple(passed)
     asked = sorted(passed, key=lambda question: question.question_id)  # no order to follow
-    request = editor.ask(
+    request = work.roles.verifier.ask(
         BEST_PROMPT,
         order_form(len(asked)),
         seed=work.seed,

@@ -1,6 +1,6 @@
 """Looks at facts: which entries of the truth table a verifier judges, and what becomes of them.
 
-    table = await look_at(work, table, plan_own_looks(table, settings), verifier, closer_from=6)
+    table = await look_at(work, table, plan_own_looks(table, settings), closer_from=6)
 
 Where questions are composed, a look judges one moment: all that is claimed there, and what drafts
 of the questions must know to be false there (`plan_table_looks`). Where nothing is composed, facts
@@ -19,7 +19,6 @@ from itertools import groupby
 from random import Random
 from typing import TypeVar
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.facts.look import look
 from mustsee.facts.settings import FactSettings
@@ -150,7 +149,6 @@ async def look_at(
     work: VideoWork,
     table: TruthTable,
     looks: Sequence[PlannedLook],
-    verifier: Asker,
     closer_from: int,
 ) -> TruthTable:
     """Return the table with the entries that looks settle.
@@ -161,7 +159,7 @@ async def look_at(
     dropped. A look without a readable reply leaves its entries unknown, and is counted; raises
     BadRow if all do. `closer_from`: entries left open from which there is a second look.
     """
-    unread = list[BadRow]()
+    unread, verifier = list[BadRow](), work.roles.verifier
 
     async def look_once(
         entries: Sequence[Entry], see: Condition, number: int

@@ -1,6 +1,6 @@
 """Facts of a whole video: those that a writer lists of its windows, and those of texts and lines.
 
-    listed = await list_facts(work, moments, writer, settings)
+    listed = await list_facts(work, moments, settings)
 
 What an overview calls people and places, all windows call them. A video with more windows than may
 be listed has further overviews, part by part, which say where most goes on: windows are taken where
@@ -19,7 +19,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
@@ -49,7 +48,6 @@ class Lister:
     """A writer that lists facts of parts of one video."""
 
     work: VideoWork
-    writer: Asker
     settings: FactSettings
 
     async def list_window(
@@ -59,7 +57,7 @@ class Lister:
         self.work.requests.add_sent(WINDOWS)
         times, images = await self.work.show(see, (window.span,))
         return await extract(
-            window, self.writer, images=images, times=times, kinds=kinds, most=most,
+            window, self.work.roles.writer, images=images, times=times, kinds=kinds, most=most,
             seed=self.work.seed,
         )  # fmt: skip
 
@@ -101,13 +99,13 @@ class Lister:
 
 
 async def list_facts(
-    work: VideoWork, moments: Sequence[Span], writer: Asker, settings: FactSettings
+    work: VideoWork, moments: Sequence[Span], settings: FactSettings
 ) -> ListedFacts:
     """Return the facts that a writer lists of the windows, and those that code takes from the
     on-screen texts and the transcript. A window without a readable reply is left out, and counted;
     raises BadRow if all are. An overview of the video comes first, if it has several windows.
     """
-    lister, video = Lister(work=work, writer=writer, settings=settings), work.video
+    lister, video = Lister(work=work, settings=settings), work.video
     names: tuple[Fact, ...] = ()
     parts = divide_overviews(video, moments, settings.moments)
     if parts or len(choose_windows(moments, settings.moments, (), video)) > 1:

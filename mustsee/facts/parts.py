@@ -1,6 +1,6 @@
 """Takes claims apart: each that holds is looked at closer, part by part.
 
-    claims = await check_parts(work, claims, verifier, rules)
+    claims = await check_parts(work, claims, rules)
 
 PART 1: the dog gets out over the hedge | WRONG | 96.5: it slips through a gap below
 
@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.settings import ClaimRules
 from mustsee.facts.work import VideoWork
@@ -49,7 +48,7 @@ class StatedPart:
 
 
 async def check_parts(
-    work: VideoWork, claims: Sequence[Claim], verifier: Asker, rules: ClaimRules
+    work: VideoWork, claims: Sequence[Claim], rules: ClaimRules
 ) -> dict[str, Claim]:
     """Return the claims by their id; those of which two looks, at other frames, find the same part
     wrong or not shown have the reason in `drop`, the others none. Raises BadRow if no first look
@@ -59,7 +58,7 @@ async def check_parts(
     async def look_once(number: int, some: Sequence[Claim], see: Condition) -> FaultsById:
         groups = group_shown(some, see, rules.parts_together)
         own = work.with_seed(number)
-        looks = [look_at_parts(own, group, verifier, rules, see) for group in groups]
+        looks = [look_at_parts(own, group, rules, see) for group in groups]
         found = await work.gather_readable(looks, PART_LOOKS, may_lack=number > 1)
         return {
             claim.claim_id: faults
@@ -114,11 +113,11 @@ def wide_spans(claims: Sequence[Claim]) -> list[Span]:
 
 
 async def look_at_parts(
-    work: VideoWork, claims: Sequence[Claim], verifier: Asker, rules: ClaimRules, see: Condition
+    work: VideoWork, claims: Sequence[Claim], rules: ClaimRules, see: Condition
 ) -> tuple[tuple[StatedPart, ...], ...]:
     """Return the parts of each claim as one look finds them."""
     spans = [span for claim in claims for span in claim.shown]
-    return await verifier.ask(
+    return await work.roles.verifier.ask(
         PROMPT,
         parts_form(len(claims)),
         seed=work.seed,

@@ -1,7 +1,7 @@
 """Exams of open questions: what a reader without the video says does not count, nor what a viewer
 does not say.
 
-    questions = await examine_open(work, drafts, roles, rules)
+    questions = await examine_open(work, drafts, rules)
 
 A guesser answers each question alone, and once more with all others of the video in view: those
 without options, since the ones with options are released apart.
@@ -23,7 +23,7 @@ from mustsee.facts.claims import MAX_WORDS
 from mustsee.facts.point_grades import grade_answers
 from mustsee.facts.points import OpenDraft, Statement, compose_open, evidence_of
 from mustsee.facts.settings import PointRules
-from mustsee.facts.work import VideoWork
+from mustsee.facts.work import VideoWork, divide_by
 from mustsee.judge.points import PointsGrade
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import evidence_metrics, needed_seconds, reach
@@ -53,15 +53,6 @@ class SeenAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PointRoles:
-    """The models of an exam. `grader`: compares answers with points; it answers none."""
-
-    guesser: Asker
-    verifier: Asker
-    grader: Asker
-
-
-@dataclass(frozen=True, kw_only=True)
 class PointGrades:
     """The grades of the answers to one question.
 
@@ -76,7 +67,7 @@ class PointGrades:
 
 
 async def examine_open(
-    work: VideoWork, drafts: Sequence[OpenDraft], roles: PointRoles, rules: PointRules
+    work: VideoWork, drafts: Sequence[OpenDraft], rules: PointRules
 ) -> tuple[Question, ...]:
     """Return the drafts as questions with the state of each point; those with too few points left,
     or from too little video, have the reason in `drop`. Raises BadRow if no request of a step could
@@ -86,9 +77,9 @@ async def examine_open(
     if not questions:
         return ()
     alone, in_view, seen = await asyncio.gather(
-        answer_alone(work, questions, roles.guesser),
-        answer_in_view(work, questions, roles.guesser),
-        answer_seen(work, questions, roles.verifier, rules),
+        answer_alone(work, questions),
+        answer_in_view(work, questions),
+        answer_seen(work, questions, rules),
     )
     wrong = [wrong_statements(draft, rules.contradictions) for draft in drafts]
 
@@ -98,7 +89,7 @@ async def examine_open(
         question, written = questions[n], drafts[n].answer
         texts = {"alone": alone, "in_view": in_view, "seeing": view.answer, "written": written}
         grades = await grade_answers(
-            question.question, texts, question.points, known, roles.grader, seed=work.seed
+            question.question, texts, question.points, known, work.roles.writer, seed=work.seed
         )
         return PointGrades(**grades)
 
@@ -131,24 +122,20 @@ async def examine_open(
     return done
 
 
-async def answer_alone(
-    work: VideoWork, questions: Sequence[Question], guesser: Asker
-) -> list[str | None]:
+async def answer_alone(work: VideoWork, questions: Sequence[Question]) -> list[str | None]:
     """Return an answer to each question by a reader who sees nothing else; null: unreadable."""
 
     async def answer_one(question: Question) -> str:
-        (answer,) = await answer_blind([question], [], guesser, seed=work.seed)
+        (answer,) = await answer_blind([question], [], work.roles.guesser, seed=work.seed)
         return answer
 
     requests = [answer_one(question) for question in questions]
     return await work.gather_readable(requests, BLIND_ANSWERS)
 
 
-async def answer_in_view(
-    work: VideoWork, questions: Sequence[Question], guesser: Asker
-) -> list[str | None]:
+async def answer_in_view(work: VideoWork, questions: Sequence[Question]) -> list[str | None]:
     """Return an answer to each question by a reader who sees all the others; null: unreadable."""
-    chunks = _chunks(questions, BLIND_TOGETHER)
+    chunks, guesser = divide_by(questions, BLIND_TOGETHER), work.roles.guesser
     requests = [
         answer_blind(chunk, [q for q in questions if q not in chunk], guesser, seed=work.seed + 1)
         for chunk in chunks
@@ -171,7 +158,7 @@ async def answer_blind(
 
 
 async def answer_seen(
-    work: VideoWork, questions: Sequence[Question], verifier: Asker, rules: PointRules
+    work: VideoWork, questions: Sequence[Question], rules: PointRules
 ) -> list[SeenAnswer | None]:
     """Return an answer to each question by a viewer of its evidence; null: unreadable. Questions
     whose evidence begins at about the same time are answered together.
@@ -179,7 +166,7 @@ async def answer_seen(
 
     async def answer_some(chunk: Sequence[Question]) -> tuple[SeenAnswer, ...]:
         spans = [span for question in chunk for span in question.evidence]
-        return await verifier.ask(
+        return await work.roles.verifier.ask(
             SEEN,
             seen_answers_form(len(chunk)),
             seed=work.seed,
@@ -188,7 +175,7 @@ async def answer_seen(
         )
 
     order = sorted(range(len(questions)), key=lambda n: questions[n].evidence[0].start)
-    chunks = _chunks([questions[n] for n in order], rules.together)
+    chunks = divide_by([questions[n] for n in order], rules.together)
     found = await work.gather_readable([answer_some(c) for c in chunks], SEEN_ANSWERS)
     by_place = dict(zip(order, _flat(chunks, found), strict=True))
     return [by_place[n] for n in range(len(questions))]
@@ -369,12 +356,6 @@ def contradictions(wrong: Sequence[str], grades: PointGrades, most: int) -> tupl
         if verdict == -1 and MIN_WRONG_WORDS <= len(words.split()) <= MAX_WORDS
     ]
     return tuple(dict.fromkeys((*guessed[: most // 2], *kept)))[:most]
-
-
-def _chunks(items: Sequence[Question], most: int) -> list[Sequence[Question]]:
-    """Return the items in order, in as few parts of even size as hold at most `most` each."""
-    parts = -(-len(items) // most)
-    return [items[n * len(items) // parts : (n + 1) * len(items) // parts] for n in range(parts)]
 
 
 def _flat(

@@ -1,6 +1,6 @@
 """Open questions with points, written of verified claims and facts.
 
-    drafts = await write_some(work, statements, writer, wanted, skills, rules)
+    drafts = await write_some(work, statements, wanted, skills, rules)
 
 QUESTION 1: cause | How does it come about that the box is opened, and what comes of it?
 POINT 1: 3 | C4
@@ -18,21 +18,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.claims import claim_spans, sentence
 from mustsee.facts.mix import Skill
 from mustsee.facts.settings import PointRules
 from mustsee.facts.table import TruthTable
 from mustsee.facts.work import VideoWork
-from mustsee.questions.drafts import Draft, question_id
+from mustsee.questions.drafts import Draft
 from mustsee.questions.rows import Row, Rows, rows_form
 from mustsee.records import Claim, Fact, Point, Question, Span
 from mustsee.replies.forms import Form
 from mustsee.verify.conditions.seen import merge_spans
 
 PROMPT = "facts/questions"
-RECIPE = "facts"  # `recipe` of the questions
 FORM = "points"  # `form` of the questions
 POINT_KINDS = ("event", "state", "cause", "object")  # kinds of facts that may be points
 MAX_FACTS = 150  # facts that the writer is shown beside the claims
@@ -131,7 +129,6 @@ def _fact_statement(fact: Fact) -> Statement:
 async def write_some(
     work: VideoWork,
     statements: Statements,
-    writer: Asker,
     wanted: Mapping[str, int],
     skills: Sequence[Skill],
     rules: PointRules,
@@ -144,7 +141,7 @@ async def write_some(
     """
     defined = {skill.name: skill.definition for skill in skills}
     asked = [WantedSkill(name, n, defined[name]) for name, n in wanted.items() if n > 0]
-    return await writer.ask(
+    return await work.roles.writer.ask(
         PROMPT,
         questions_form(statements, [skill.name for skill in asked], rules),
         seed=work.seed,
@@ -275,23 +272,15 @@ def _read_point(row: Row, statements: Statements) -> tuple[Statement, int]:
 
 def compose_open(draft: OpenDraft, work: VideoWork) -> Question:
     """Return the record of an open question before its exam: all points count."""
-    texts = [statement.text for statement in draft.statements]
-    answer = " ".join(texts)
-    name = question_id(work.video.video_id, RECIPE, Draft(question=draft.question, answer=answer))
+    answer = " ".join(statement.text for statement in draft.statements)
     points = tuple(
         Point(text=statement.text, weight=weight, facts=statement.facts)
         for statement, weight in zip(draft.statements, draft.weights, strict=True)
     )
-    return Question(
-        question_id=name,
-        video_id=work.video.video_id,
-        recipe=RECIPE,
-        question=draft.question,
+    return work.make_question(
+        Draft(question=draft.question, answer=answer),
         question_type=QUESTION_TYPE,
-        answer=answer,
         evidence=evidence_of(draft.statements, work.span),
-        subsets=("full",),
-        provenance=work.by,
         form=FORM,
         skill=draft.skill,
         points=points,

@@ -30,18 +30,11 @@ from mustsee.calls.llm import is_rules
 from mustsee.facts.blind_exam import examine
 from mustsee.facts.cases import by_chance
 from mustsee.facts.claims import add_lines
-from mustsee.facts.deep import (
-    Roles,
-    ask_deep,
-    limit_texts,
-    set_apart,
-    settings_for_composed,
-)
+from mustsee.facts.deep import ask_deep, limit_texts, set_apart, settings_for_composed
 from mustsee.facts.draw import draw_groups
 from mustsee.facts.fact_looks import look_at, plan_own_looks, plan_table_looks
 from mustsee.facts.listing import list_facts
 from mustsee.facts.moments import Encode, find_alike, moments_of, scenes_of, search_moments
-from mustsee.facts.points import RECIPE
 from mustsee.facts.select import ChosenGroup, choose
 from mustsee.facts.settings import DeepRules, FactSettings
 from mustsee.facts.stem import FormTraits, Stem
@@ -49,7 +42,7 @@ from mustsee.facts.stems import drop_near_acts, drop_twins, explains_steps, make
 from mustsee.facts.table import Entry, TruthTable, doubt_lost_things, find_touched
 from mustsee.facts.when import ask_when, asks_when
 from mustsee.facts.wording import word_groups
-from mustsee.facts.work import VideoWork
+from mustsee.facts.work import Roles, VideoWork
 from mustsee.questions.checks import fault
 from mustsee.questions.drafts import Draft, evidence_metrics, question_id
 from mustsee.questions.fact_funnel import explain_loss, funnel_of_video
@@ -85,12 +78,14 @@ async def ask_facts(
         llm=" + ".join(dict.fromkeys((roles.writer.llm.identity, roles.guesser.llm.identity))),
         prompts=roles.writer.prompts.digest(settings.area),
     )
-    work = VideoWork(video=video, frames=frames, by=by, seed=settings.seed, count=count)
+    work = VideoWork(
+        video=video, frames=frames, roles=roles, by=by, seed=settings.seed, count=count
+    )
     deep = None if is_rules(roles.writer.llm.identity) else settings.deep
     if deep is not None:
         settings = settings_for_composed(settings, deep, work.span.seconds)
     moments = moments_of(video, settings.moments)
-    listed = await list_facts(work, moments, roles.writer, settings)
+    listed = await list_facts(work, moments, settings)
     facts = listed.facts
     table = TruthTable(
         facts=facts, moments=moments, scenes=scenes_of(moments, video.frames or (), facts)
@@ -107,24 +102,24 @@ async def ask_facts(
         looks = await asyncio.to_thread(plan_table_looks, table, settings)
     else:
         looks = plan_own_looks(table, settings)
-    table = await look_at(work, table, looks, roles.verifier, settings.closer_from)
+    table = await look_at(work, table, looks, settings.closer_from)
     table = replace(table, truth=doubt_lost_things(table, video.shots or ()))
     looked_at = table
     composed = ComposedQuestions()
     if composes:
-        composed = await draft_and_choose(work, table, roles, encode, settings, deep)
-    questions = [q for group in composed.groups for q in compose(group, video.video_id, by)]
+        composed = await draft_and_choose(work, table, encode, settings, deep)
+    questions = [q for group in composed.groups for q in compose(group, work)]
     if settings.open:
         traits = [one.stem.traits for group in composed.groups for one in group.members]
         siblings = map(open_sibling, questions, traits)
         questions = [*questions, *(q for q in siblings if q is not None)]
     claims = missing = None
     if deep is not None:
-        asked = await ask_deep(work, table, roles, settings)
+        asked = await ask_deep(work, table, settings)
         claims, missing = asked.claims, asked.missing
         table = add_lines(table, claims, video.lines or ())
         questions = set_apart(asked.questions, questions)
-    when = await ask_when(work, looked_at, roles.verifier, settings)
+    when = await ask_when(work, looked_at, settings)
     questions = [*questions, *when.questions]
     done = replace(
         video,
@@ -152,7 +147,6 @@ class ComposedQuestions:
 async def draft_and_choose(
     work: VideoWork,
     table: TruthTable,
-    roles: Roles,
     encode: Encode,
     settings: FactSettings,
     deep: DeepRules | None,
@@ -171,7 +165,7 @@ async def draft_and_choose(
         settings.select.for_drafts(settings.drafts), seconds=seconds, seed=settings.seed,
         alike=AlikeMoments(table, work.video.frames or ()),
     )  # fmt: skip
-    unguessed, guessed = await examine(drafts, roles.guesser, likeness, settings, work.requests)
+    unguessed, guessed = await examine(work, drafts, likeness, settings)
     if deep is not None:
         most = round(deep.text_share * deep.question_limit(seconds))
         unguessed, guessed = limit_texts(unguessed, most), limit_texts(guessed, 0)
@@ -179,7 +173,7 @@ async def draft_and_choose(
         choose, unguessed, guessed, settings.select, seconds=seconds, seed=settings.seed
     )
     if deep is not None and deep.wording:
-        groups = await word_groups(work, groups, table, roles.writer, roles.guesser, deep.wording)
+        groups = await word_groups(work, groups, table, deep.wording)
     return ComposedQuestions(
         groups=tuple(groups), forms=count_forms(stems, drafts, unguessed, guessed, groups)
     )
@@ -235,30 +229,23 @@ class AlikeMoments:
         return first != second and bool(self._alike[np.ix_(first, second)].any())
 
 
-def compose(group: ChosenGroup, video_id: str, by: Provenance) -> list[Question]:
+def compose(group: ChosenGroup, work: VideoWork) -> list[Question]:
     """Return the questions of a group. Those of a set or a pair share its name and its options."""
     questions: list[Question] = []
     for chosen in group.members:
         stem = chosen.stem
         decoys = tuple(option for option in chosen.options if option != stem.answer)
         draft = Draft(question=stem.question, answer=stem.answer, decoys=decoys)
-        questions.append(
-            Question(
-                question_id=question_id(video_id, RECIPE, draft),
-                video_id=video_id,
-                recipe=RECIPE,
-                question=stem.question,
-                question_type=stem.question_type,
-                options=chosen.options,
-                answer_index=chosen.options.index(stem.answer),
-                answer=stem.answer,
-                evidence=stem.evidence,
-                metrics={**evidence_metrics(stem.evidence), "rank": float(chosen.rank)},
-                subsets=("full",),
-                provenance=by,
-                form=stem.key,
-            )
+        question = work.make_question(
+            draft,
+            question_type=stem.question_type,
+            options=chosen.options,
+            answer_index=chosen.options.index(stem.answer),
+            evidence=stem.evidence,
+            metrics={**evidence_metrics(stem.evidence), "rank": float(chosen.rank)},
+            form=stem.key,
         )
+        questions.append(question)
     if group.relation is None:
         return questions
     first = questions[0].question_id

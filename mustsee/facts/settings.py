@@ -194,19 +194,9 @@ class FactSettings:
 
     version: ClassVar[str] = "25"
     reads: ClassVar[tuple[str, ...]] = (
-        "video_id",
-        "duration",
-        "start",
-        "end",
-        "digest",
-        "shots",
-        "frames",
-        "image_vectors",
-        "texts",
-        "objects",
-        "lines",
-        "captions",
-    )
+        "video_id", "duration", "start", "end", "digest", "shots", "frames", "image_vectors",
+        "texts", "objects", "lines", "captions",
+    )  # fmt: skip
     area: ClassVar[str] = "facts"  # folder of the prompts
 
     moments: MomentRules = field(default_factory=MomentRules)

@@ -1,6 +1,6 @@
 """Verifies claims by choosing: the verifier judges each claim among altered versions of it.
 
-    claims = await weigh_claims(work, table, claims, verifier, guesser, rules)
+    claims = await weigh_claims(work, table, claims, rules)
 
 The versions of some claims are shown in one list, shuffled and unmarked, beside the frames and
 lines of all their moments. Two looks with other orders and other frames judge each statement; where
@@ -17,13 +17,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.facts.claims import claim_spans
 from mustsee.facts.parts import check_parts
 from mustsee.facts.settings import ClaimRules
 from mustsee.facts.table import TruthTable
-from mustsee.facts.work import VideoWork
+from mustsee.facts.work import VideoWork, divide_by
 from mustsee.questions.drafts import exact_spans
 from mustsee.questions.rows import Row, Rows, numbered_rows, parse_choice, rows_form
 from mustsee.records import Claim, Span
@@ -59,8 +58,6 @@ async def weigh_claims(
     work: VideoWork,
     table: TruthTable,
     claims: Sequence[Claim],
-    verifier: Asker,
-    guesser: Asker,
     rules: ClaimRules,
 ) -> tuple[Claim, ...]:
     """Return the claims with what looks found of them and of their altered versions; those that do
@@ -70,7 +67,7 @@ async def weigh_claims(
 
     async def weigh_round(number: int, asked: Sequence[Sequence[Claim]]) -> dict[str, Weight]:
         weights: dict[str, Weight] = {}
-        looks = [weigh_group(work, table, group, verifier, rules, number) for group in asked]
+        looks = [weigh_group(work, table, group, rules, number) for group in asked]
         for found in await work.gather_readable(looks, CLAIM_LOOKS):
             weights |= found or {}
         return weights
@@ -83,11 +80,11 @@ async def weigh_claims(
     judged = {c.claim_id: judge_claim(c, rounds) for group in groups for c in group}
     found = [c for c in judged.values() if c.drop in (None, NO_TWO_AGREE)]
     apart = [claim for claim in found if claim.kind not in WHOLE_KINDS]
-    judged |= await check_parts(work, apart, verifier, rules)
+    judged |= await check_parts(work, apart, rules)
     held = [claim for claim in judged.values() if claim.drop is None]
     work.count(HELD, len(held))
     work.count(NOT_HELD, len(judged) - len(held))
-    plausible = await find_plausible(work, held, guesser)
+    plausible = await find_plausible(work, held)
     work.count(PLAUSIBLE, sum(plausible.values()))
     return tuple(
         replace(done, plausible=plausible.get(done.claim_id))
@@ -98,22 +95,18 @@ async def weigh_claims(
 
 def group_claims(
     claims: Sequence[Claim], table: TruthTable, rules: ClaimRules
-) -> list[list[Claim]]:
+) -> list[Sequence[Claim]]:
     """Return the claims in groups that one look judges: neighbours in time; those for which the
     whole video must be shown by themselves.
     """
-
-    def split(some: Sequence[Claim]) -> list[list[Claim]]:
-        parts = -(-len(some) // rules.together)
-        return [
-            list(some[n * len(some) // parts : (n + 1) * len(some) // parts]) for n in range(parts)
-        ]
 
     ordered = sorted(claims, key=lambda c: (claim_spans(c, table)[0].start, c.claim_id))
     return [
         group
         for whole in (False, True)
-        for group in split([c for c in ordered if (c.kind in WHOLE_KINDS) == whole])
+        for group in divide_by(
+            [c for c in ordered if (c.kind in WHOLE_KINDS) == whole], rules.together
+        )
     ]
 
 
@@ -121,7 +114,6 @@ async def weigh_group(
     work: VideoWork,
     table: TruthTable,
     claims: Sequence[Claim],
-    verifier: Asker,
     rules: ClaimRules,
     number: int,
 ) -> dict[str, Weight]:
@@ -136,7 +128,7 @@ async def weigh_group(
         see, spans = rules.whole, [work.span]
     see = replace(see, at=AT[number])
     shown = await work.show_spans(spans, see, spoken=rules.spoken_margin)
-    weights = await verifier.ask(
+    weights = await work.roles.verifier.ask(
         PROMPT,
         weigh_form(len(texts), shown["video"]),
         seed=seed,
@@ -209,9 +201,7 @@ def judge_claim(claim: Claim, rounds: Sequence[Mapping[str, Weight]]) -> Claim:
     return replace(claim, altered=altered, shown=own.shown, drop=drop)
 
 
-async def find_plausible(
-    work: VideoWork, claims: Sequence[Claim], guesser: Asker
-) -> dict[str, bool]:
+async def find_plausible(work: VideoWork, claims: Sequence[Claim]) -> dict[str, bool]:
     """Return for each claim, by id, whether a reader without the video ranks it before its altered
     versions. Claims of a request that cannot be read have no entry.
     """
@@ -221,7 +211,7 @@ async def find_plausible(
         asked = [(f"{CONTROL_QUESTION} ({n})", versions(c)) for n, c in enumerate(part, 1)]
         work.requests.add_sent(CLAIM_CONTROLS)
         try:
-            ranked = await rank(asked, guesser, seed=work.seed)
+            ranked = await rank(asked, work.roles.guesser, seed=work.seed)
         except BadRow as error:
             work.requests.add_unread(CLAIM_CONTROLS, error)
             continue

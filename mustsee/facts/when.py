@@ -1,6 +1,6 @@
 """Questions that ask when something is seen, with ends that closer looks set (`forms.when`).
 
-    asked = await ask_when(work, table, verifier, settings)
+    asked = await ask_when(work, table, settings)
 
 The truth table proves that there is no other time: at every moment but those of the answer a look
 found the fact false. Where it begins and ends within a moment, closer looks find: each sees half of
@@ -15,17 +15,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.facts.cases import Stretch
 from mustsee.facts.forms.when import WhenForm, runs_of
 from mustsee.facts.look import look
-from mustsee.facts.points import RECIPE
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.facts.work import VideoWork
-from mustsee.questions.drafts import Draft, evidence_metrics, question_id
+from mustsee.questions.drafts import Draft, evidence_metrics
 from mustsee.questions.templates import word_spans
 from mustsee.records import WHEN, Fact, FormCount, Question, Span
 
@@ -94,9 +92,7 @@ def _find_form(settings: FactSettings) -> tuple[str, WhenForm] | None:
     return next(((k, f) for k, f in forms if isinstance(f, WhenForm) and f.questions > 0), None)
 
 
-async def ask_when(
-    work: VideoWork, table: TruthTable, verifier: Asker, settings: FactSettings
-) -> WhenQuestions:
+async def ask_when(work: VideoWork, table: TruthTable, settings: FactSettings) -> WhenQuestions:
     """Return the questions that ask when, as many as are wanted and have ends that closer
     looks agree on. A look without a readable reply tells nothing, and is counted.
     """
@@ -105,7 +101,7 @@ async def ask_when(
         return WhenQuestions()
     key, form = wanted
     stems = list(form.stems(table, Random(f"{settings.seed}/{key}")))
-    judge = _make_judge(work, verifier, form)
+    judge = _make_judge(work, form)
     asked: list[Question] = []
     tried = 0
     while tried < len(stems) and (missing := form.questions - len(asked)) > 0:
@@ -191,7 +187,7 @@ def _span(one: float, other: float) -> Span:
     return Span(min(one, other), max(one, other))
 
 
-def _make_judge(work: VideoWork, verifier: Asker, form: WhenForm) -> Judge:
+def _make_judge(work: VideoWork, form: WhenForm) -> Judge:
     """Return what says of facts whether they are seen in a span each; null where a look cannot tell
     or has no readable reply. One look judges all facts of one span.
     """
@@ -200,7 +196,7 @@ def _make_judge(work: VideoWork, verifier: Asker, form: WhenForm) -> Judge:
         work.requests.add_sent(END_LOOKS)
         try:
             times, images = await work.show(form.look, (span,))
-            asked = [(fact, span) for fact in facts]
+            asked, verifier = [(fact, span) for fact in facts], work.roles.verifier
             return await look(asked, images, times, verifier, seed=work.seed + more)
         except BadRow as error:
             work.requests.add_unread(END_LOOKS, error)
@@ -225,16 +221,11 @@ def _make_judge(work: VideoWork, verifier: Asker, form: WhenForm) -> Judge:
 def compose_when(stem: Stem, spans: tuple[Span, ...], work: VideoWork) -> Question:
     """Return a question whose answer is its evidence: when its fact is seen."""
     draft = Draft(question=stem.question, answer=word_spans(spans))
-    return Question(
-        question_id=question_id(work.video.video_id, RECIPE, draft),
-        video_id=work.video.video_id,
-        recipe=RECIPE,
-        question=stem.question,
+    return work.make_question(
+        draft,
         question_type=stem.question_type,
-        answer=draft.answer,
         evidence=spans,
         metrics=evidence_metrics(spans),
         subsets=("full", WHEN),
-        provenance=work.by,
         form=WHEN,
     )

@@ -1,6 +1,6 @@
 """Words composed questions as a person would ask them, and has another model read them back.
 
-    groups = await word_groups(work, groups, table, writer, reader, together=12)
+    groups = await word_groups(work, groups, table, together=12)
 
 The writer words the questions and their options anew. A reader that knows only the facts in
 question, as text with their times, must then find the same answer and say of each other option that
@@ -54,8 +54,6 @@ async def word_groups(
     work: VideoWork,
     groups: Sequence[ChosenGroup],
     table: TruthTable,
-    writer: Asker,
-    reader: Asker,
     together: int,
 ) -> list[ChosenGroup]:
     """Return the groups with their questions in the writer's words, as far as the reader reads them
@@ -72,7 +70,7 @@ async def word_groups(
         if not parts:
             break
         try:
-            worded |= await _word_parts(work.with_seed(attempt), parts, table, writer, reader)
+            worded |= await _word_parts(work.with_seed(attempt), parts, table)
         except BadRow:
             if not worded:
                 raise
@@ -84,16 +82,14 @@ async def _word_parts(
     work: VideoWork,
     parts: Sequence[Sequence[Chosen]],
     table: TruthTable,
-    writer: Asker,
-    reader: Asker,
 ) -> dict[str, Wording]:
     """Return the wordings that are read back alike, by question."""
-    asked = [word_questions(part, writer, seed=work.seed) for part in parts]
+    asked = [word_questions(part, work.roles.writer, seed=work.seed) for part in parts]
     replies = await work.gather_readable(asked, WORDINGS)
     pairs = [(part, w) for part, w in zip(parts, replies, strict=True) if w is not None]
-    readings = await work.gather_readable(
-        [read_back(part, w, table, reader, seed=work.seed) for part, w in pairs], READINGS
-    )
+    reader = work.roles.guesser
+    read = [read_back(part, w, table, reader, seed=work.seed) for part, w in pairs]
+    readings = await work.gather_readable(read, READINGS)
     return {
         one.stem.question: wording
         for (part, wordings), alike in zip(pairs, readings, strict=True)

@@ -9,13 +9,39 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from mustsee.calls.llm import Asker
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow
-from mustsee.records import Provenance, Span, Video
+from mustsee.questions.drafts import Draft, question_id
+from mustsee.records import Provenance, Question, Span, Video
 from mustsee.verify.conditions.seen import Condition, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames, show_spans
 
 T = TypeVar("T")
+RECIPE = "facts"  # `recipe` of the questions
+
+
+def divide(items: Sequence[T], parts: int) -> list[Sequence[T]]:
+    """Return the items in order, in as many parts of even size."""
+    return [items[n * len(items) // parts : (n + 1) * len(items) // parts] for n in range(parts)]
+
+
+def divide_by(items: Sequence[T], most: int) -> list[Sequence[T]]:
+    """Return the items in order, in as few parts of even size as hold at most `most` each."""
+    return divide(items, -(-len(items) // most))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """The models. The `writer` lists, words and grades. The `verifier` looks, and edits what the
+    writer asks. The `guesser` selects; another should measure. `guesser_2`: of questions whose
+    options are claims, beside the `guesser`.
+    """
+
+    writer: Asker
+    verifier: Asker
+    guesser: Asker
+    guesser_2: Asker | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +52,7 @@ class VideoWork:
 
     video: Video
     frames: VideoFrames
+    roles: Roles
     by: Provenance
     seed: int = 0
     requests: RequestTally = field(default_factory=RequestTally)
@@ -39,6 +66,21 @@ class VideoWork:
     def with_seed(self, more: int) -> VideoWork:
         """Return the work with another seed: so much more than this one."""
         return replace(self, seed=self.seed + more)
+
+    def make_question(
+        self, draft: Draft, *, subsets: tuple[str, ...] = ("full",), **fields: Any
+    ) -> Question:
+        """Return the record of a question of the video, with further fields."""
+        return Question(
+            question_id=question_id(self.video.video_id, RECIPE, draft),
+            video_id=self.video.video_id,
+            recipe=RECIPE,
+            question=draft.question,
+            answer=draft.answer,
+            provenance=self.by,
+            subsets=subsets,
+            **fields,
+        )
 
     async def show(
         self, see: Condition, spans: Sequence[Span]

@@ -19,7 +19,6 @@ from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.facts.claims import CLAIM_LISTS, LOOSE_CLAIMS, list_claims
 from mustsee.facts.deep import (
-    Roles,
     ask_deep,
     limit_texts,
     set_apart,
@@ -49,6 +48,7 @@ from mustsee.records import (
     Span,
     Video,
 )
+from tests.facts.tables import work_on
 
 STORY = Path(__file__).parents[2] / "examples" / "story.json"
 VIDEO = Video(video_id="v", uri="v.mp4", duration=240.0)
@@ -89,7 +89,7 @@ class Model:
         return [request for request in self.requests if request.prompt == prompt]
 
 
-def counter() -> tuple[Counter[str], VideoWork]:
+def counter(asker: Asker) -> tuple[Counter[str], VideoWork]:
     """Return counts, and the work that adds to them; of requests, the unread ones are counted."""
     counts = Counter[str]()
 
@@ -101,7 +101,7 @@ def counter() -> tuple[Counter[str], VideoWork]:
     def add(name: str, number: int) -> None:
         counts[name] += number
 
-    return counts, VideoWork(video=VIDEO, frames=FRAMES, by=BY, requests=Tally(), count=add)
+    return counts, work_on(VIDEO, FRAMES, asker, by=BY, requests=Tally(), count=add)
 
 
 def claim(number: int, facts: Sequence[Fact], *, wrong: bool = False, kind: str = "cause") -> Claim:
@@ -169,9 +169,8 @@ def rank_reply(request: Request) -> str:
 def weigh(
     claims: Sequence[Claim], model: Model, rules: ClaimRules | None = None
 ) -> tuple[tuple[Claim, ...], Counter[str]]:
-    counts, work = counter()
-    asker = model.asker()
-    done = asyncio.run(weigh_claims(work, TABLE, claims, asker, asker, rules or ClaimRules()))
+    counts, work = counter(model.asker())
+    done = asyncio.run(weigh_claims(work, TABLE, claims, rules or ClaimRules()))
     return done, counts
 
 
@@ -328,9 +327,9 @@ CLAIM 3: link | F4, F5 | The man means the box.
 
 
 def list_all(model: Model, video: Video = VIDEO) -> tuple[tuple[Claim, ...], Counter[str]]:
-    counts, work = counter()
+    counts, work = counter(model.asker())
     rules = ClaimRules(part_seconds=300.0)
-    done = list_claims(replace(work, video=video), TABLE, model.asker(), rules)
+    done = list_claims(replace(work, video=video), TABLE, rules)
     return asyncio.run(done), counts
 
 
@@ -453,10 +452,8 @@ COMPOSED = Question(
 def run_story(
     story: Story, settings: FactSettings = SETTINGS, model: Model | None = None
 ) -> tuple[tuple[Question, ...], Counter[str]]:
-    counts, work = counter()
-    asker = (model or story.model()).asker()
-    roles = Roles(writer=asker, verifier=asker, guesser=asker)
-    deep = ask_deep(work, TABLE, roles, settings)
+    counts, work = counter((model or story.model()).asker())
+    deep = ask_deep(work, TABLE, settings)
     done = asyncio.run(deep)
     for each in done.missing:
         counts[f"missing {each.what}: {each.why}"] += each.number
@@ -694,10 +691,9 @@ GROUPS = [
 
 
 def word(reply: Callable[[Request], str], reading: Callable[[Request], str]) -> Any:
-    counts, work = counter()
     model = Model({"facts/word": reply, "facts/read_back": reading})
-    asker = model.asker()
-    words = word_groups(work, GROUPS, TABLE, asker, asker, together=12)
+    counts, work = counter(model.asker())
+    words = word_groups(work, GROUPS, TABLE, together=12)
     return asyncio.run(words), counts, model
 
 
@@ -762,10 +758,9 @@ def test_wordings_of_a_part_that_cannot_be_read_are_counted_and_left_out() -> No
     def some(request: Request) -> str:
         return "?" if "next after" in request.variables["asked"][0] else wordings(request)
 
-    counts, work = counter()
     model = Model({"facts/word": some, "facts/read_back": readings("B", "B")})
-    asker = model.asker()
-    words = word_groups(work, GROUPS, TABLE, asker, asker, together=1)
+    counts, work = counter(model.asker())
+    words = word_groups(work, GROUPS, TABLE, together=1)
     (left,) = asyncio.run(words)
     assert left.members[0].stem.form == "after"
     assert (counts[WORDINGS], counts[NOT_WORDED]) == (2, 1)

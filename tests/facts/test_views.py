@@ -18,9 +18,9 @@ from mustsee.facts.forms.whole import FirstForm, QuarterForm
 from mustsee.facts.listing import list_facts
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.table import TEXTS, VIEW, Entry, TruthTable, doubt_lost_things
-from mustsee.facts.work import VideoWork
 from mustsee.prompts import Prompts
-from mustsee.records import Fact, Provenance, ScreenText, Span, Video
+from mustsee.records import Fact, ScreenText, Span, Video
+from tests.facts.tables import work_on
 from tests.facts.test_recipe import Frames, Model
 
 COLOURS = ("blue", "green", "yellow", "white")
@@ -63,10 +63,7 @@ def test_texts_are_views_where_rules_list_some(identity: str, listed: str, kinds
     frames: Any = Frames()
     asker = Asker(llm=model, prompts=Prompts(), tries=1)
     settings = FactSettings(forms={}, kinds=("object",))
-    done = list_facts(
-        VideoWork(video=video, frames=frames, by=Provenance(llm="m", prompts="")),
-        SPANS[:3], asker, settings,
-    )  # fmt: skip
+    done = list_facts(work_on(video, frames, asker), SPANS[:3], settings)
     facts = asyncio.run(done).facts
     assert {fact.kind for fact in facts} == kinds
     assert "the words “PARTS LIST”" in {fact.phrase for fact in facts}

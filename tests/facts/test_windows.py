@@ -24,10 +24,10 @@ from mustsee.facts.listing import (
 )
 from mustsee.facts.moments import MomentRules, moments_of, windows_of
 from mustsee.facts.settings import FactSettings
-from mustsee.facts.work import VideoWork
 from mustsee.prompts import Prompts
 from mustsee.questions.fact_funnel import RunFunnel, funnel_of_video
-from mustsee.records import Fact, Frame, Line, Provenance, Span, Video
+from mustsee.records import Fact, Frame, Line, Span, Video
+from tests.facts.tables import work_on
 
 RULES = MomentRules(seconds=6.0, window=5, windows=12, overview_seconds=600.0)
 
@@ -144,8 +144,8 @@ def list_video(video: Video, model: Model) -> tuple[Any, RequestTally]:
     settings = FactSettings(forms={}, moments=RULES, kinds=("person", "event"))
     asker, frames = Asker(llm=model, prompts=Prompts(), tries=1), Frames()
     shown: Any = frames
-    work = VideoWork(video=video, frames=shown, by=Provenance(llm="m", prompts=""))
-    done = asyncio.run(list_facts(work, moments_of(video, RULES), asker, settings))
+    work = work_on(video, shown, asker)
+    done = asyncio.run(list_facts(work, moments_of(video, RULES), settings))
     return done, work.requests
 
 

@@ -20,7 +20,7 @@ from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
 from mustsee.facts.choices import write_choices
 from mustsee.facts.claims import list_claims
-from mustsee.facts.edit import Writers, rank_open, write_questions
+from mustsee.facts.edit import rank_open, write_questions
 from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
@@ -35,7 +35,7 @@ from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.facts.weigh import weigh_group
 from mustsee.facts.wording import read_back, word_questions
-from mustsee.facts.work import VideoWork
+from mustsee.facts.work import Roles, VideoWork
 from mustsee.judge.points import counted_points, grade_statements
 from mustsee.judge.prompt import PROMPT
 from mustsee.papers import Paper, papers
@@ -237,26 +237,26 @@ async def _deep(asker: RecordingAsker) -> None:
     table = TruthTable(facts=facts, moments=moments, scenes=(0,) * 10)
     frames: Any = verifier.Stills(video)
     rules, points = ClaimRules(), PointRules()
-    work = VideoWork(video=video, frames=frames, by=BY)
-    claims = await list_claims(work, table, asker, rules)
+    roles = Roles(writer=asker, verifier=asker, guesser=asker)
+    work = VideoWork(video=video, frames=frames, roles=roles, by=BY)
+    claims = await list_claims(work, table, rules)
     weighed = (claims[0], replace(claims[1], altered=()))
-    await weigh_group(work, table, weighed, asker, rules, 1)
+    await weigh_group(work, table, weighed, rules, 1)
     shown = [replace(c, claim_id=str(n), shown=(Span(11.0, 13.0),)) for n, c in enumerate(weighed)]
     shown.append(replace(shown[0], claim_id="2"))
     assert rules.parts is not None
-    await look_at_parts(work, shown, asker, rules, rules.parts)
+    await look_at_parts(work, shown, rules, rules.parts)
     statements = make_statements(table, claims[:1])
     skills = (Skill(name="cause", share=1.0), Skill(name="tools", share=1.0, definition="a tool"))
     wanted = {"cause": 1, "tools": 2}
-    writers = Writers(writer=asker, editor=asker)
-    draft, *_ = await write_questions(work, statements, writers, wanted, skills, points)
+    draft, *_ = await write_questions(work, statements, wanted, skills, points)
     asked = [replace(DEEP, evidence=(Span(1.0, 3.0),)), compose_open(draft, work)]
     others = [replace(DEEP, question_id="o", question=CHOICE, options=OPTIONS)]
     await answer_blind(asked, others, asker, seed=0)
-    await answer_seen(work, asked, asker, points)
+    await answer_seen(work, asked, points)
     said = {"alone": "He opens it.", "in_view": "A dog does.", "seeing": "She opens it."}
     await grade_answers(DEEP.question, said, DEEP.points, DEEP.contradictions, asker, seed=0)
-    await rank_open(work, asked, 1, asker)
+    await rank_open(work, asked, 1)
     rated = [asked[0], *others]
     await rate_words(rated, asker, seed=0)
     await check_conditions(rated, video, asker, frames, WorthRules(), seed=0)
@@ -264,7 +264,7 @@ async def _deep(asker: RecordingAsker) -> None:
         Statement(text=f"The {what} falls.", facts=(what,), spans=(Span(1.0, 3.0),))
         for what in ("jug", "box", "cup", "van")
     ]
-    await write_choices(work, free, asker, ChoiceRules(), 1)
+    await write_choices(work, free, ChoiceRules(), 1)
     stem = Stem(
         form="after", question=f"Which of these happens next after {PHRASES[0]}?",
         question_type="Other", answer=PHRASES[1], evidence=(Span(10.0, 23.0),),

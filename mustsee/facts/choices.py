@@ -158,9 +158,7 @@ def _show(
 
 
 async def read_choices(
-    work: VideoWork,
-    drafts: Sequence[ChoiceDraft],
-    claims: Sequence[Statement],
+    work: VideoWork, drafts: Sequence[ChoiceDraft], claims: Sequence[Statement]
 ) -> list[ChoiceDraft]:
     """Return the drafts of which a reader of the claims with their times finds the right answer,
     and no other that fits.
@@ -193,9 +191,7 @@ async def read_choices(
 
 
 async def guess_choices(
-    work: VideoWork,
-    drafts: Sequence[ChoiceDraft],
-    claims: Sequence[Statement],
+    work: VideoWork, drafts: Sequence[ChoiceDraft], claims: Sequence[Statement]
 ) -> set[str]:
     """Return the questions that one of the guessers answers right without the video, or whose exam
     cannot be read: they may not be asked.

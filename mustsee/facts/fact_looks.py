@@ -146,10 +146,7 @@ def _parts(some: Sequence[T], size: int) -> list[Sequence[T]]:
 
 
 async def look_at(
-    work: VideoWork,
-    table: TruthTable,
-    looks: Sequence[PlannedLook],
-    closer_from: int,
+    work: VideoWork, table: TruthTable, looks: Sequence[PlannedLook], closer_from: int
 ) -> TruthTable:
     """Return the table with the entries that looks settle.
 

@@ -55,10 +55,7 @@ class Weight:
 
 
 async def weigh_claims(
-    work: VideoWork,
-    table: TruthTable,
-    claims: Sequence[Claim],
-    rules: ClaimRules,
+    work: VideoWork, table: TruthTable, claims: Sequence[Claim], rules: ClaimRules
 ) -> tuple[Claim, ...]:
     """Return the claims with what looks found of them and of their altered versions; those that do
     not hold have the reason in `drop`. Raises BadRow if no look of a round could be read.
@@ -111,11 +108,7 @@ def group_claims(
 
 
 async def weigh_group(
-    work: VideoWork,
-    table: TruthTable,
-    claims: Sequence[Claim],
-    rules: ClaimRules,
-    number: int,
+    work: VideoWork, table: TruthTable, claims: Sequence[Claim], rules: ClaimRules, number: int
 ) -> dict[str, Weight]:
     """Return what one look says of some claims and of their altered versions, by their text.
     `number`: of its round.
@@ -129,11 +122,7 @@ async def weigh_group(
     see = replace(see, at=AT[number])
     shown = await work.show_spans(spans, see, spoken=rules.spoken_margin)
     weights = await work.roles.verifier.ask(
-        PROMPT,
-        weigh_form(len(texts), shown["video"]),
-        seed=seed,
-        **shown,
-        statements=tuple(texts),
+        PROMPT, weigh_form(len(texts), shown["video"]), seed=seed, **shown, statements=tuple(texts)
     )
     return dict(zip(texts, weights, strict=True))
 

@@ -51,10 +51,7 @@ class Timed:
 
 
 async def word_groups(
-    work: VideoWork,
-    groups: Sequence[ChosenGroup],
-    table: TruthTable,
-    together: int,
+    work: VideoWork, groups: Sequence[ChosenGroup], table: TruthTable, together: int
 ) -> list[ChosenGroup]:
     """Return the groups with their questions in the writer's words, as far as the reader reads them
     alike; the questions of a group of which one is left out stand alone. Raises BadRow if no reply
@@ -79,9 +76,7 @@ async def word_groups(
 
 
 async def _word_parts(
-    work: VideoWork,
-    parts: Sequence[Sequence[Chosen]],
-    table: TruthTable,
+    work: VideoWork, parts: Sequence[Sequence[Chosen]], table: TruthTable
 ) -> dict[str, Wording]:
     """Return the wordings that are read back alike, by question."""
     asked = [word_questions(part, work.roles.writer, seed=work.seed) for part in parts]

@@ -243,12 +243,7 @@ class RunningJob:
         self._input = self.scratch.map_table(first_rows(table))
 
     def stage(
-        self,
-        name: str,
-        part: Part,
-        *,
-        filters: Sequence[Filter] = (),
-        forget: Sequence[str] = (),
+        self, name: str, part: Part, *, filters: Sequence[Filter] = (), forget: Sequence[str] = ()
     ) -> None:
         """Queue a stage with the hardware of `cluster.stages.<name>`."""
         if name not in self.run.cluster.stages:

@@ -251,10 +251,7 @@ class NextTimeForm(QuestionForm):
                         answer=answer,
                         wrong_at=(*before, *later),
                         scenes=frozenset(table.scenes[n] for n in (*own, start)),
-                        evidence=(
-                            find_span(table, fact, stretch),
-                            table.span(answer, start),
-                        ),
+                        evidence=(find_span(table, fact, stretch), table.span(answer, start)),
                         about=frozenset({fact.fact_id, link.fact_id}),
                         needs=(
                             *table.absence(link, range(last + 1, later[-1] + 2)),

@@ -212,9 +212,7 @@ class CountBeforeForm(QuestionForm):
     ) -> Stem | None:
         shown = by_chance(named.fact.fact_id, (event.fact.phrase for event in drawn), str)
         question = HOW_MANY.format(
-            do=DO.get(self.of, "are seen"),
-            clause=clause(named.fact),
-            things=SEPARATOR.join(shown),
+            do=DO.get(self.of, "are seen"), clause=clause(named.fact), things=SEPARATOR.join(shown)
         )
         options = tuple(str(n) for n in range(COUNTED_THINGS + 1))
         wrong = [option for option in options if option != str(number)]

@@ -91,11 +91,7 @@ async def guess_option(
 
 
 async def guess_in_words(
-    question: Question,
-    asker: Asker,
-    blank: Verdict,
-    judge: Judges,
-    variables: Mapping[str, Any],
+    question: Question, asker: Asker, blank: Verdict, judge: Judges, variables: Mapping[str, Any]
 ) -> Guess:
     """Return a guess at a question without options. `correct` of its verdict is None if its replies
     are unparseable, or the judge does not decide.

@@ -32,15 +32,11 @@ from mustsee.judge.mini_fit import MiniTraining
 from mustsee.nn import weights
 from ray_jobs.cli.launch import launch
 
+Pairs = list[LabelledPair]
+
 
 class Trainer(Protocol):
-    def __call__(
-        self,
-        train: list[LabelledPair],
-        dev: list[LabelledPair],
-        sources: JudgeDataSources,
-        out: str,
-    ) -> str:
+    def __call__(self, train: Pairs, dev: Pairs, sources: JudgeDataSources, out: str) -> str:
         """Train, write to `out`, and return a line on the result."""
         ...
 
@@ -60,13 +56,7 @@ class MiniTrainer:
     encoder: str | None = None
     """Folder with MiniLM; null: the installed package."""
 
-    def __call__(
-        self,
-        train: list[LabelledPair],
-        dev: list[LabelledPair],
-        sources: JudgeDataSources,
-        out: str,
-    ) -> str:
+    def __call__(self, train: Pairs, dev: Pairs, sources: JudgeDataSources, out: str) -> str:
         base = cross.Base(self.encoder or str(weights.find(weights.MINILM)))
         short_answers, long_answers = contrast.contrast_pairs(train, self.fit.seed)
         rows = cross_fit.examples(base, [*train, *short_answers, *long_answers], self.fit)
@@ -110,7 +100,7 @@ def licence(name: str) -> str:
     return next((text for key, text in LICENCES.items() if key in name), "not known")
 
 
-def measure(base: cross.Base, head: Mapping[str, Any], pairs: list[LabelledPair]) -> dict[str, Any]:
+def measure(base: cross.Base, head: Mapping[str, Any], pairs: Pairs) -> dict[str, Any]:
     """AUC, best F1 and Brier score on pairs, each with its nearest reference."""
     import jax
 
@@ -148,13 +138,7 @@ class GemTrainer:
     gpu_gb: float | None = None
     """Memory of each GPU in GB; a training that needs more is refused. null: it is only said."""
 
-    def __call__(
-        self,
-        train: list[LabelledPair],
-        dev: list[LabelledPair],
-        sources: JudgeDataSources,
-        out: str,
-    ) -> str:
+    def __call__(self, train: Pairs, dev: Pairs, sources: JudgeDataSources, out: str) -> str:
         need("train=gem", "mustsee[torch]", "torch", "peft")
         self._say_memory()
         from ray.train import RunConfig, ScalingConfig

@@ -29,7 +29,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
 from mustsee.errors import UserError
-from ray_jobs.cli.class_defaults import fill
+from ray_jobs.cli.class_defaults import fill, walk
 from ray_jobs.cli.compose import CONF, INPUTS
 
 KINDS: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str, "None": None}
@@ -218,12 +218,10 @@ def _check_input(key: str, source: str) -> None:
 
 def _models(node: Any) -> Iterator[dict[str, Any]]:
     """Yield the models in a part whose endpoint needs a key."""
-    if isinstance(node, dict):
-        if node.get("_target_") == "actors.llm.openai.OpenAI" and node.get("key_env"):
-            yield node
-        else:
-            for value in node.values():
-                yield from _models(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _models(value)
+    for _, model in walk({"part": node}, lists=True):
+        if (
+            isinstance(model, dict)
+            and model.get("_target_") == "actors.llm.openai.OpenAI"
+            and model.get("key_env")
+        ):
+            yield model

@@ -316,16 +316,11 @@ class RunningJob:
         if self.run.rehearsal.dry_run:
             return self._forecast()
         self._stream_rows()
-        write = functools.partial(
-            self._write,
-            layouts=layouts or {},
-            extra=extra,
-            files=files,
-            page=page,
-            measures=measures,
-        )
         with show_step("writing the tables and the report"):
-            outputs.publish(self.run.out, write)
+            outputs.publish(
+                self.run.out,
+                lambda folder: self._write(folder, layouts or {}, extra, files, page, measures),
+            )
         forecast.forget(self.run.out)
         tracker = report_to_tracker(self.run.log, self.run.out)
         parts = dataclasses.replace(self._summary, tracker=tracker)
@@ -447,7 +442,6 @@ class RunningJob:
     def _write(
         self,
         folder: Path,
-        *,
         layouts: Mapping[str, Layout],
         extra: Extra | None,
         files: Files | None,

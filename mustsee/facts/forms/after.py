@@ -7,18 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product, takewhile
-from random import Random
 from typing import ClassVar
 
 from mustsee.facts.cases import (
     ALL_VERBS,
-    MAX_CANDIDATES,
     MAX_MOMENTS,
     Case,
+    CaseForm,
     Stretch,
     by_chance,
     clause,
-    compose,
     find_span,
     find_stretches,
     is_marked,
@@ -26,7 +24,6 @@ from mustsee.facts.cases import (
     seconds_between,
     verb,
 )
-from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.templates import QuestionTemplate
 from mustsee.records import Fact, Span
@@ -54,7 +51,7 @@ AGAIN = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class AfterForm(QuestionForm):
+class AfterForm(CaseForm):
     """`given`: the kind of the fact that the question names. It holds in one stretch of at most
     `moments` moments, and is known not to hold later. `of`: the kind of the answers. The right one
     does not hold in that stretch, and holds at one of the next `within` moments. A wrong one is
@@ -62,20 +59,16 @@ class AfterForm(QuestionForm):
     fact may hold earlier, too, it is known not to hold from there on.
     """
 
-    name: ClassVar[str] = "after"
+    form: ClassVar[str] = "after"
     nearest: ClassVar[str] = "next"
     step: ClassVar[int] = 1
     given: str = "event"
     of: str = "event"
     within: int = 5
     moments: int = MAX_MOMENTS
-    pool: int = MAX_CANDIDATES
 
     def facts(self, table: TruthTable) -> Iterable[Fact]:
         return table.of_kind(self.given, self.of)
-
-    def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
-        return compose(self.name, "Temporal Ordering", self.cases, table, rng, size=self.pool)
 
     def cases(self, table: TruthTable) -> Iterator[Case]:
         for fact, stretch in find_stretches(table, self.given, self.moments):
@@ -90,6 +83,7 @@ class AfterForm(QuestionForm):
                     continue
                 known = (*stretch.reach, moment, moment + self.step)
                 yield Case(
+                    question_type="Temporal Ordering",
                     question=AFTER.fill(
                         verb=verb(self.of),
                         nearest=self.nearest,
@@ -120,7 +114,7 @@ class AfterForm(QuestionForm):
 class BeforeForm(AfterForm):
     """As `AfterForm`, with the moments before in place of the next ones."""
 
-    name: ClassVar[str] = "before"
+    form: ClassVar[str] = "before"
     nearest: ClassVar[str] = "last"
     step: ClassVar[int] = -1
 
@@ -135,25 +129,21 @@ def _add_between(one: Span, other: Span) -> tuple[Span, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BetweenForm(QuestionForm):
+class BetweenForm(CaseForm):
     """`given`: the kind of the two facts that the question names, at least `apart` seconds from
     each other. `of`: the kind of the answers. The answer holds between them only, the others before
     or after them only. `pairs`: of given facts for an answer, at most.
     """
 
-    name: ClassVar[str] = "between"
+    form: ClassVar[str] = "between"
     given: str = "event"
     of: str = "event"
     apart: float = 60
     pairs: int = 6
     moments: int = MAX_MOMENTS
-    pool: int = MAX_CANDIDATES
 
     def facts(self, table: TruthTable) -> Iterable[Fact]:
         return table.of_kind(self.given, self.of)
-
-    def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
-        return compose(self.name, "Temporal Ordering", self.cases, table, rng, size=self.pool)
 
     def cases(self, table: TruthTable) -> Iterator[Case]:
         given = sorted(
@@ -178,6 +168,7 @@ class BetweenForm(QuestionForm):
             for (earlier, first), (later, last) in chosen[: self.pairs]:
                 own = (*first.reach, *last.reach)
                 yield Case(
+                    question_type="Temporal Ordering",
                     question=BETWEEN.fill(
                         verb=verb(self.of), earlier=clause(earlier), later=clause(later)
                     ),
@@ -196,25 +187,21 @@ class BetweenForm(QuestionForm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NextTimeForm(QuestionForm):
+class NextTimeForm(CaseForm):
     """`given`: the kind of the fact that the question names first. `by`: the kind of what is seen
     then, and again at least `apart` seconds later, but at no moment between. `of`: the kind of the
     answers. The answer begins when it is seen again, the others hold neither then nor before.
     """
 
-    name: ClassVar[str] = "next_time"
+    form: ClassVar[str] = "next_time"
     given: str = "event"
     by: str = "place"
     of: str = "event"
     apart: float = 20
     moments: int = MAX_MOMENTS
-    pool: int = MAX_CANDIDATES
 
     def facts(self, table: TruthTable) -> Iterable[Fact]:
         return table.of_kind(self.given, self.of)
-
-    def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
-        return compose(self.name, "Temporal Ordering", self.cases, table, rng, size=self.pool)
 
     def cases(self, table: TruthTable) -> Iterator[Case]:
         template = NEXT_AFTER_EVENT if self.given == "event" else NEXT_TIME
@@ -242,6 +229,7 @@ class NextTimeForm(QuestionForm):
                     ):
                         continue
                     yield Case(
+                        question_type="Temporal Ordering",
                         question=template.fill(
                             clause=clause(fact),
                             again=AGAIN.get(self.by, "{} can be seen").format(link.phrase),

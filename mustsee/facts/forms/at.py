@@ -6,16 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from random import Random
 from typing import ClassVar
 
 from mustsee.facts.cases import (
     ASKS,
-    MAX_CANDIDATES,
     MAX_MOMENTS,
     Case,
+    CaseForm,
     clause,
-    compose,
     find_span,
     find_stretch,
     find_stretches,
@@ -24,7 +22,7 @@ from mustsee.facts.cases import (
     shared_seconds,
     shared_words,
 )
-from mustsee.facts.stem import FormTraits, QuestionForm, Stem
+from mustsee.facts.stem import FormTraits
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import holds, normal
 from mustsee.questions.templates import QuestionTemplate
@@ -51,7 +49,7 @@ WHY = "Why does this happen: {clause}?"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtForm(QuestionForm):
+class AtForm(CaseForm):
     """`given`: the kind of the fact that the question names, which holds in one stretch of at most
     `moments` moments. `of`: the kind of the answers, which gives the form its name: `where`
     (place), `with` (person), `holds` (object), `state`, `shows` (view) or `reads` (text). The
@@ -63,7 +61,6 @@ class AtForm(QuestionForm):
     of: str
     given: str = "event"
     moments: int = MAX_MOMENTS
-    pool: int = MAX_CANDIDATES
 
     @property
     def name(self) -> str:
@@ -79,10 +76,6 @@ class AtForm(QuestionForm):
     def facts(self, table: TruthTable) -> Iterable[Fact]:
         return table.of_kind(self.given)
 
-    def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
-        kind = "State Changes" if self.of == "state" else "Identification"
-        return compose(self.name, kind, self.cases, table, rng, size=self.pool)
-
     def cases(self, table: TruthTable) -> Iterator[Case]:
         template = WHERE if (self.given, self.of) == ("event", "place") else WHEN
         for fact, stretch in find_stretches(table, self.given, self.moments):
@@ -93,6 +86,7 @@ class AtForm(QuestionForm):
                 if self.of == "person" and shared_words(fact.phrase, answer.phrase):
                     continue  # the fact's phrase may name the person
                 yield Case(
+                    question_type="State Changes" if self.of == "state" else "Identification",
                     question=template.fill(asks=ASKS[self.of], clause=clause(fact)),
                     given=fact.phrase,
                     answer=answer,
@@ -105,19 +99,15 @@ class AtForm(QuestionForm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhileForm(QuestionForm):
+class WhileForm(CaseForm):
     """`of`: the kind of the answers. The line and the answer share no content word."""
 
-    name: ClassVar[str] = "while"
+    form: ClassVar[str] = "while"
     of: str = "event"
-    pool: int = MAX_CANDIDATES
 
     @property
     def traits(self) -> FormTraits:
         return FormTraits(needs_options=False)
-
-    def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
-        return compose(self.name, "Identification", self.cases, table, rng, size=self.pool)
 
     def cases(self, table: TruthTable) -> Iterator[Case]:
         for line in _lines(table):
@@ -140,21 +130,17 @@ class WhileForm(QuestionForm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SaidForm(QuestionForm):
+class SaidForm(CaseForm):
     """`given`: the kind of the fact that the question names, which holds in one stretch of at most
     `moments` moments. It shares no content word with the line that is the answer.
     """
 
-    name: ClassVar[str] = "said"
+    form: ClassVar[str] = "said"
     given: str = "event"
     moments: int = MAX_MOMENTS
-    pool: int = MAX_CANDIDATES
 
     def facts(self, table: TruthTable) -> Iterable[Fact]:
         return table.of_kind(self.given)
-
-    def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
-        return compose(self.name, "Identification", self.cases, table, rng, size=self.pool)
 
     def cases(self, table: TruthTable) -> Iterator[Case]:
         lines = _lines(table)
@@ -210,14 +196,13 @@ def _join(one: Span, other: Span) -> Span:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhyForm(QuestionForm):
+class WhyForm(CaseForm):
     """The answer is a cause that holds where it is claimed and explains the event of the question.
     The others explain other events, and hold neither where the event does nor where its cause does.
     """
 
-    name: ClassVar[str] = "why"
+    form: ClassVar[str] = "why"
     moments: int = MAX_MOMENTS
-    pool: int = MAX_CANDIDATES
 
     @property
     def traits(self) -> FormTraits:
@@ -225,9 +210,6 @@ class WhyForm(QuestionForm):
 
     def facts(self, table: TruthTable) -> Iterable[Fact]:
         return table.of_kind("event", "cause")
-
-    def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
-        return compose(self.name, "Cause And Effect", self.cases, table, rng, size=self.pool)
 
     def cases(self, table: TruthTable) -> Iterator[Case]:
         events = {normal(fact.phrase): fact for fact in table.of_kind("event")}
@@ -244,6 +226,7 @@ class WhyForm(QuestionForm):
                 if holds(other.of, event.phrase) or holds(event.phrase, other.of)
             ]
             yield Case(
+                question_type="Cause And Effect",
                 question=WHY.format(clause=clause(event)),
                 given=event.phrase,
                 answer=cause,

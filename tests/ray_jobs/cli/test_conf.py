@@ -261,6 +261,13 @@ def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) 
         assert part in str(caught.value)
 
 
+def test_a_value_of_a_key_in_place_of_a_choice_is_answered_with_what_works() -> None:
+    with pytest.raises(
+        UserError, match=r"write answer=guess answer.by=longest; choices for answer"
+    ):
+        compose("evaluate", ["questions=q", "out=o", "answer=longest"])
+
+
 @pytest.mark.parametrize(
     "path",
     ["Über uns/Häuser (1).mp4", "video [1].mp4", "it's.mp4", "a#b & 50%.mp4", "x's (\\'2).mp4"],

@@ -17,9 +17,9 @@ from mustsee.facts.claims import add_lines, list_claims
 from mustsee.facts.edit import rank_open, write_questions
 from mustsee.facts.mix import Level, Skill, allot, read_levels
 from mustsee.facts.point_exam import examine_open
-from mustsee.facts.points import OpenDraft, compose_open, make_statements
+from mustsee.facts.points import OpenDraft, Statements, compose_open, make_statements
 from mustsee.facts.select import ChosenGroup
-from mustsee.facts.settings import DeepRules, FactSettings, PointRules
+from mustsee.facts.settings import DeepRules, FactSettings
 from mustsee.facts.table import TruthTable
 from mustsee.facts.weigh import weigh_claims
 from mustsee.facts.work import VideoWork
@@ -66,13 +66,14 @@ async def ask_deep(work: VideoWork, table: TruthTable, settings: FactSettings) -
     number = min(limit, held * rules.points.of_claim // CLAIMS_OF_QUESTION)
     wanted = _cut_down(aimed, number)
     levels = read_levels(settings.reach)
-    examined = await ask_open(work, table, claims, rules.points, wanted, settings.skills)
+    statements = make_statements(table, claims, rules.points, settings.skills)
+    examined = await ask_open(work, statements, wanted)
     ranked = await rank_open(work, examined, sum(wanted.values()))
     questions = select_open(examined, ranked, wanted, levels, seconds)
     choices, missing = (), ()
     if rules.choices is not None:
         most = round(rules.choices.share * rules.question_limit(seconds))
-        free = free_claims(make_statements(table, claims).claims, questions)
+        free = free_claims(statements.claims, questions)
         choices = await ask_choices(work, free, rules.choices, most)
         if len(choices) < most:
             why = TOO_FEW_FREE if len(free) < rules.choices.options else TOO_FEW_UNGUESSED
@@ -91,17 +92,12 @@ def _cut_down(aimed: Mapping[str, int], number: int) -> dict[str, int]:
 
 
 async def ask_open(
-    work: VideoWork,
-    table: TruthTable,
-    claims: Sequence[Claim],
-    rules: PointRules,
-    wanted: Mapping[str, int],
-    skills: Sequence[Skill],
+    work: VideoWork, statements: Statements, wanted: Mapping[str, int]
 ) -> tuple[Question, ...]:
     """Return the open questions of a video, examined; those that the editor rejected are not."""
-    statements = make_statements(table, claims)
+    rules = statements.rules
     more = _cut_down(wanted, math.ceil(rules.spare * sum(wanted.values())))
-    drafts = await write_questions(work, statements, more, skills, rules)
+    drafts = await write_questions(work, statements, more)
     passed = [draft for draft in drafts if not draft.remark]
     chosen = limit_claims(passed, rules.of_claim)
     work.count(OVERUSED, len(passed) - len(chosen))

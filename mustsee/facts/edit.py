@@ -1,7 +1,7 @@
 """Open questions are written, read by an editor who has watched the video, and mended.
 Of more than are wanted, the editor says which to publish first.
 
-    drafts = await write_questions(work, statements, wanted, skills, rules)
+    drafts = await write_questions(work, statements, wanted)
 
 QUESTION 1: one scene | The last minute alone answers it.
 MENDED 1: What does the lie at the station lead to in the end?
@@ -23,19 +23,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mustsee.errors import Unparsed
-from mustsee.facts.mix import Skill
 from mustsee.facts.points import (
     ANSWER_CELLS,
     OpenDraft,
     Statement,
     Statements,
     check_numbers,
-    count_uses_left,
     read_draft,
-    show_drafts,
     write_some,
 )
-from mustsee.facts.settings import PointRules
 from mustsee.facts.work import VideoWork, divide
 from mustsee.questions.checks import normal
 from mustsee.questions.rows import Row, Rows, numbered_rows, rows_form
@@ -64,17 +60,14 @@ ORDERS = "orders of open questions"  # `what` of the requests
 
 
 async def write_questions(
-    work: VideoWork,
-    statements: Statements,
-    wanted: Mapping[str, int],
-    skills: Sequence[Skill],
-    rules: PointRules,
+    work: VideoWork, statements: Statements, wanted: Mapping[str, int]
 ) -> tuple[OpenDraft, ...]:
     """Return open questions of the skills, as many as are `wanted` of each at most, as far as the
     statements allow; those that an editor rejects with its `remark`. Many are written in several
     requests, each of the claims of another stretch. Raises BadRow if no reply of a step can be
     parsed.
     """
+    rules = statements.rules
     number = max(1, -(-sum(wanted.values()) // QUESTIONS_AT_ONCE))
     parts = [
         (part, of_skills)
@@ -85,13 +78,13 @@ async def write_questions(
         and part.claims
         and len(part.claims) + len(part.facts) >= rules.least
     ]
-    asked = [write_some(work, part, of_skills, skills, rules) for part, of_skills in parts]
+    asked = [write_some(work, part, of_skills) for part, of_skills in parts]
     found = await work.gather_readable(asked, QUESTION_LISTS)
     written = [(part, drafts) for (part, _), drafts in zip(parts, found, strict=True) if drafts]
     if rules.editor is None:
         drafts = [draft for _, some in written for draft in some]
     else:
-        drafts = await edit_questions(work, written, skills, rules, rules.editor)
+        drafts = await edit_questions(work, written, rules.rewrites, rules.editor)
     unlike: dict[str, OpenDraft] = {}
     for draft in drafts:
         unlike.setdefault(normal(draft.question), draft)
@@ -102,22 +95,20 @@ async def write_questions(
 async def edit_questions(
     work: VideoWork,
     written: Sequence[tuple[Statements, Sequence[OpenDraft]]],
-    skills: Sequence[Skill],
-    rules: PointRules,
+    rewrites: int,
     see: Condition,
 ) -> tuple[OpenDraft, ...]:
     """Return the drafts of each part as the editor publishes them, and with its remark those that
-    it still rejects after `rules.rewrites` times, or that nobody could write again. Of several
+    it still rejects after `rewrites` times, or that nobody could write again. Of several
     parts, the drafts of one whose readings cannot be parsed pass.
     """
     passed: list[tuple[OpenDraft, ...]] = [() for _ in written]
     rejected: list[OpenDraft] = []
     unread = {n: tuple(drafts) for n, (_, drafts) in enumerate(written)}
-    for turn in range(rules.rewrites + 1):
-        is_last = turn == rules.rewrites
+    for turn in range(rewrites + 1):
+        is_last = turn == rewrites
         readings = [
-            read_drafts(work, written[n][0], drafts, rules, see, passed[n])
-            for n, drafts in unread.items()
+            read_drafts(work, written[n][0], drafts, see, passed[n]) for n, drafts in unread.items()
         ]
         read = await work.gather_readable(readings, READINGS)
         mended: dict[int, tuple[OpenDraft, ...]] = {}
@@ -135,7 +126,7 @@ async def edit_questions(
         asked = {
             n: write_some(
                 work.with_seed(turn + 1), written[n][0],
-                Counter(draft.skill for draft in drafts), skills, rules,
+                Counter(draft.skill for draft in drafts),
                 published=(*passed[n], *mended[n]), returned=drafts,
             )
             for n, drafts in returned.items()
@@ -178,7 +169,6 @@ async def read_drafts(
     work: VideoWork,
     statements: Statements,
     drafts: Sequence[OpenDraft],
-    rules: PointRules,
     see: Condition,
     published: Sequence[OpenDraft] = (),
 ) -> tuple[Reading, ...]:
@@ -189,21 +179,14 @@ async def read_drafts(
     times, images = await work.show(see, (part,))
     return await work.roles.verifier.ask(
         PROMPT,
-        readings_form(drafts, statements, rules),
+        readings_form(drafts, statements),
         seed=work.seed,
         images=images,
         span=part,
         frames=times,
         lines=lines_within(work.video.lines or (), (part,)),
-        claims=statements.claims,
-        facts=statements.facts,
-        least=rules.least,
-        most=rules.most,
-        of_claim=rules.of_claim,
-        one_scene=rules.one_scene,
-        uses_left=count_uses_left(statements, published, rules),
-        drafts=show_drafts(drafts, statements),
-        published=show_drafts(published, statements),
+        **statements.variables(published),
+        drafts=statements.show(drafts),
     )
 
 
@@ -213,7 +196,8 @@ def _extent(statements: Sequence[Statement], whole: Span) -> Span:
 
 
 def readings_form(
-    drafts: Sequence[OpenDraft], statements: Statements, rules: PointRules
+    drafts: Sequence[OpenDraft],
+    statements: Statements,
 ) -> Form[tuple[Reading, ...]]:
     """Return the form of a reply with the fault of each question, what is wrong, and how it should
     read. Its `read` raises Unparsed for an unknown fault, and for a mended question that breaks the
@@ -254,7 +238,7 @@ def readings_form(
                 Reading(
                     replace(draft, remark=remark),
                     fault,
-                    better and read_draft(better, draft.skill, rows, statements, rules),
+                    better and read_draft(better, draft.skill, rows, statements),
                 )
             )
         if mended:
@@ -269,7 +253,7 @@ def _divide_statements(statements: Statements, parts: int) -> list[Statements]:
     """Return the statements in parts of neighbours; claims are in the order of time."""
     divided = (divide(some, parts) for some in (statements.claims, statements.facts))
     return [
-        Statements(claims=tuple(claims), facts=tuple(facts))
+        replace(statements, claims=tuple(claims), facts=tuple(facts))
         for claims, facts in zip(*divided, strict=True)
     ]
 

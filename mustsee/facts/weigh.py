@@ -194,15 +194,12 @@ async def find_plausible(work: VideoWork, claims: Sequence[Claim]) -> dict[str, 
     """Return for each claim, by id, whether a reader without the video ranks it before its altered
     versions. Claims of a request that cannot be read have no entry.
     """
-    found: dict[str, bool] = {}
-    for start in range(0, len(claims), CONTROL_TOGETHER):
-        part = claims[start : start + CONTROL_TOGETHER]
-        asked = [(f"{CONTROL_QUESTION} ({n})", versions(c)) for n, c in enumerate(part, 1)]
-        work.requests.add_sent(CLAIM_CONTROLS)
-        try:
-            ranked = await rank(asked, work.roles.guesser, seed=work.seed)
-        except BadRow as error:
-            work.requests.add_unread(CLAIM_CONTROLS, error)
-            continue
-        found |= {c.claim_id: order[0] == 0 for c, order in zip(part, ranked, strict=True)}
-    return found
+    parts = [claims[n : n + CONTROL_TOGETHER] for n in range(0, len(claims), CONTROL_TOGETHER)]
+    asked = [
+        [(f"{CONTROL_QUESTION} ({n})", versions(c)) for n, c in enumerate(part, 1)]
+        for part in parts
+    ]
+    ranks = [rank(each, work.roles.guesser, seed=work.seed) for each in asked]
+    found = await work.gather_readable(ranks, CLAIM_CONTROLS, may_lack=True)
+    read = [(p, ranked) for p, ranked in zip(parts, found, strict=True) if ranked is not None]
+    return {c.claim_id: o[0] == 0 for p, r in read for c, o in zip(p, r, strict=True)}

@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.facts.select import Chosen, ChosenGroup
 from mustsee.facts.table import TruthTable
@@ -79,11 +78,10 @@ async def _word_parts(
     work: VideoWork, parts: Sequence[Sequence[Chosen]], table: TruthTable
 ) -> dict[str, Wording]:
     """Return the wordings that are read back alike, by question."""
-    asked = [word_questions(part, work.roles.writer, seed=work.seed) for part in parts]
+    asked = [word_questions(work, part) for part in parts]
     replies = await work.gather_readable(asked, WORDINGS)
     pairs = [(part, w) for part, w in zip(parts, replies, strict=True) if w is not None]
-    reader = work.roles.guesser
-    read = [read_back(part, w, table, reader, seed=work.seed) for part, w in pairs]
+    read = [read_back(work, part, w, table) for part, w in pairs]
     readings = await work.gather_readable(read, READINGS)
     return {
         one.stem.question: wording
@@ -114,16 +112,14 @@ def _with_words(one: Chosen, wording: Wording) -> Chosen:
     return replace(one, stem=stem, options=wording.options)
 
 
-async def word_questions(
-    questions: Sequence[Chosen], writer: Asker, *, seed: int
-) -> tuple[Wording, ...]:
+async def word_questions(work: VideoWork, questions: Sequence[Chosen]) -> tuple[Wording, ...]:
     """Return questions in other words. An option that several of them share gets one wording."""
     parts = {part for one in questions for o in one.options for part in o.split(SEPARATOR)}
     phrases = sorted(filter(is_worded, parts))
-    return await writer.ask(
+    return await work.roles.writer.ask(
         WORD,
         wordings_form(questions, phrases),
-        seed=seed,
+        seed=work.seed,
         asked=tuple(one.stem.question for one in questions),
         phrases=tuple(phrases),
     )
@@ -174,21 +170,16 @@ def _check_kept(old: str, new: str, what: str) -> None:
 
 
 async def read_back(
-    questions: Sequence[Chosen],
-    wordings: Sequence[Wording],
-    table: TruthTable,
-    reader: Asker,
-    *,
-    seed: int,
+    work: VideoWork, questions: Sequence[Chosen], wordings: Sequence[Wording], table: TruthTable
 ) -> tuple[bool, ...]:
     """Return for each wording whether a reader of the facts in question finds the right answer, and
     no other option that fits.
     """
     right = [one.options.index(one.stem.answer) for one in questions]
-    read = await reader.ask(
+    read = await work.roles.guesser.ask(
         READ_BACK,
         readings_form([len(one.options) for one in questions]),
-        seed=seed,
+        seed=work.seed,
         facts=list_timed(questions, table),
         asked=tuple({"question": w.question, "options": w.options} for w in wordings),
         right=tuple(right),  # not in the prompt: a dry run's stand-in for the model needs it

@@ -171,6 +171,7 @@ STATEMENTS = Statements(
     facts=tuple(
         Statement(text=f"It is {n}.", facts=(f"f{n}",), spans=(Span(n, n + 1),)) for n in range(5)
     ),
+    rules=PointRules(),
 )
 
 
@@ -180,7 +181,7 @@ def test_a_definition_reaches_the_writer_in_the_user_s_words_and_on_its_own_line
     model = Model({"facts/questions": lambda request: "NONE"})
     wanted = allot(2, skills)
     _, work = counter(model.asker())
-    written = write_questions(work, STATEMENTS, wanted, skills, PointRules())
+    written = write_questions(work, replace(STATEMENTS, skills=skills), wanted)
     asyncio.run(written)
     text = model.requests[0].messages[-1].text
     (line,) = [line for line in text.splitlines() if "of the skill tools" in line]
@@ -205,10 +206,9 @@ def test_many_questions_are_written_in_several_requests_of_neighbouring_claims()
     model = Model({"facts/questions": ask_of})
     counts, work = counter(model.asker())
     skills = read_mix(None)
-    written = write_questions(
-        work, Statements(claims=claims, facts=()), allot(95, skills), skills,
-        PointRules(editor=None),
-    )  # fmt: skip
+    rules = PointRules(editor=None)
+    statements = Statements(claims=claims, facts=(), rules=rules, skills=skills)
+    written = write_questions(work, statements, allot(95, skills))
     drafts = asyncio.run(written)
     requests = model.of("facts/questions")
     assert [len(r.variables["claims"]) for r in requests] == [20, 20, 20]
@@ -223,9 +223,6 @@ def test_many_questions_are_written_in_several_requests_of_neighbouring_claims()
         return "?" if request.variables["claims"][0] == claims[20] else ask_of(request)
 
     counts, work = counter(Model({"facts/questions": some}).asker())
-    written = write_questions(
-        work, Statements(claims=claims, facts=()), allot(95, skills), skills,
-        PointRules(editor=None),
-    )  # fmt: skip
+    written = write_questions(work, statements, allot(95, skills))
     assert len(asyncio.run(written)) == 2
     assert counts[QUESTION_LISTS] == 1

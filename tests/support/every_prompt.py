@@ -246,10 +246,10 @@ async def _deep(asker: RecordingAsker) -> None:
     shown.append(replace(shown[0], claim_id="2"))
     assert rules.parts is not None
     await look_at_parts(work, shown, rules, rules.parts)
-    statements = make_statements(table, claims[:1])
     skills = (Skill(name="cause", share=1.0), Skill(name="tools", share=1.0, definition="a tool"))
+    statements = make_statements(table, claims[:1], points, skills)
     wanted = {"cause": 1, "tools": 2}
-    draft, *_ = await write_questions(work, statements, wanted, skills, points)
+    draft, *_ = await write_questions(work, statements, wanted)
     asked = [replace(DEEP, evidence=(Span(1.0, 3.0),)), compose_open(draft, work)]
     others = [replace(DEEP, question_id="o", question=CHOICE, options=OPTIONS)]
     await answer_blind(asked, others, asker, seed=0)
@@ -271,8 +271,8 @@ async def _deep(asker: RecordingAsker) -> None:
         about=frozenset(fact.fact_id for fact in facts[:2]),
     )  # fmt: skip
     one = Chosen(stem=stem, options=PHRASES, rank=1)
-    wordings = await word_questions([one], asker, seed=0)
-    await read_back([one], wordings, table, asker, seed=0)
+    wordings = await word_questions(work, [one])
+    await read_back(work, [one], wordings, table)
 
 
 async def _filters(asker: RecordingAsker) -> None:

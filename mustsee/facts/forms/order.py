@@ -8,16 +8,7 @@ from itertools import permutations
 from random import Random
 from typing import ClassVar
 
-from mustsee.facts.cases import (
-    MAX_MOMENTS,
-    Stretch,
-    are_distinct,
-    by_chance,
-    clause,
-    find_span,
-    find_stretches,
-    is_marked,
-)
+from mustsee.facts import cases
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import entries, fault
@@ -50,7 +41,7 @@ class OrderForm(QuestionForm):
     things: int = 4
     apart: int = 2
     most: int = 80
-    moments: int = MAX_MOMENTS
+    moments: int = cases.MAX_MOMENTS
 
     @property
     def traits(self) -> FormTraits:
@@ -129,7 +120,7 @@ class OrderForm(QuestionForm):
             question_type="Temporal Ordering",
             answer=options[0],
             options=tuple(draws.sample(options, len(options))),
-            evidence=tuple(find_span(table, e.fact, e.stretch) for e in order),
+            evidence=tuple(cases.find_span(table, e.fact, e.stretch) for e in order),
             about=about,
             scene=scene,
         )
@@ -140,7 +131,7 @@ class Event:
     """A fact that holds in one stretch, and the scenes of that."""
 
     fact: Fact
-    stretch: Stretch
+    stretch: cases.Stretch
     scenes: frozenset[int]
 
 
@@ -152,8 +143,8 @@ def find_events(table: TruthTable, kind: str, moments: int) -> list[Event]:
         Event(
             fact, stretch, frozenset(table.scenes[n] for n in (*stretch.moments, *stretch.doubts))
         )
-        for fact, stretch in find_stretches(table, kind, moments)
-        if not is_marked(table, fact)
+        for fact, stretch in cases.find_stretches(table, kind, moments)
+        if not cases.is_marked(table, fact)
     ]
 
 
@@ -165,7 +156,7 @@ def are_apart(earlier: Event, later: Event, apart: int) -> bool:
     return (
         start >= earlier.stretch.first + apart
         and start > earlier.stretch.reach[-1]
-        and are_distinct(earlier.fact.phrase, later.fact.phrase)
+        and cases.are_distinct(earlier.fact.phrase, later.fact.phrase)
         and not (_has_number(earlier.fact) and _has_number(later.fact))
     )
 
@@ -186,7 +177,7 @@ class CountBeforeForm(QuestionForm):
     of: str = "event"
     apart: int = 2
     each: int = 3
-    moments: int = MAX_MOMENTS
+    moments: int = cases.MAX_MOMENTS
 
     def facts(self, table: TruthTable) -> Iterable[Fact]:
         return table.of_kind(self.of)
@@ -210,9 +201,11 @@ class CountBeforeForm(QuestionForm):
     def _stem(
         self, table: TruthTable, named: Event, drawn: list[Event], number: int
     ) -> Stem | None:
-        shown = by_chance(named.fact.fact_id, (event.fact.phrase for event in drawn), str)
+        shown = cases.by_chance(named.fact.fact_id, (event.fact.phrase for event in drawn), str)
         question = HOW_MANY.format(
-            do=DO.get(self.of, "are seen"), clause=clause(named.fact), things=SEPARATOR.join(shown)
+            do=DO.get(self.of, "are seen"),
+            clause=cases.clause(named.fact),
+            things=SEPARATOR.join(shown),
         )
         options = tuple(str(n) for n in range(COUNTED_THINGS + 1))
         wrong = [option for option in options if option != str(number)]
@@ -225,7 +218,7 @@ class CountBeforeForm(QuestionForm):
             question_type="Counting",
             answer=str(number),
             options=options,
-            evidence=tuple(find_span(table, e.fact, e.stretch) for e in events),
+            evidence=tuple(cases.find_span(table, e.fact, e.stretch) for e in events),
             about=frozenset(event.fact.fact_id for event in events),
             centre=named.fact.fact_id,
         )
@@ -240,6 +233,6 @@ def _draw_events(
     drawn: list[Event] = []
     for event in draws.sample(events, len(events)):
         phrases = [e.fact.phrase for e in (*beside, *drawn)]
-        if len(drawn) < number and all(are_distinct(event.fact.phrase, p) for p in phrases):
+        if len(drawn) < number and all(cases.are_distinct(event.fact.phrase, p) for p in phrases):
             drawn.append(event)
     return drawn

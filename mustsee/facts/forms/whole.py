@@ -9,27 +9,20 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
-from mustsee.facts.cases import (
-    ALL_VERBS,
-    MAX_CANDIDATES,
-    by_chance,
-    compose_alone,
-    is_marked,
-    is_wrong,
-    verb,
-)
+from mustsee.facts import cases
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable, fills_picture, is_written
 from mustsee.questions.templates import QuestionTemplate
 from mustsee.records import Fact, Span
 
 AT_END = QuestionTemplate(
-    "Which of these {verb} {place}?", {"verb": ALL_VERBS, "place": ("first", "last")}
+    "Which of these {verb} {place}?", {"verb": cases.ALL_VERBS, "place": ("first", "last")}
 )
 LONGEST = QuestionTemplate("Which of these is on the screen longest in all?")
 PARTS = ("first", "second", "last")
 IN_PART = QuestionTemplate(
-    "Which of these {verb} in the {part} third of the video?", {"verb": ALL_VERBS, "part": PARTS}
+    "Which of these {verb} in the {part} third of the video?",
+    {"verb": cases.ALL_VERBS, "part": PARTS},
 )
 IN_QUARTER = QuestionTemplate(
     "In which quarter of the video {verb} {clause} seen {end}?",
@@ -45,7 +38,7 @@ class WholeForm(QuestionForm):
     """A form that asks which fact of a kind (`of`) stands out in the whole video."""
 
     of: str = "event"
-    pool: int = MAX_CANDIDATES
+    pool: int = cases.MAX_CANDIDATES
 
     @property
     def traits(self) -> FormTraits:
@@ -72,20 +65,20 @@ class FirstForm(WholeForm):
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed = rng.random()
-        facts = [fact for fact in self.held_facts(table) if not is_marked(table, fact)]
-        for answer in by_chance(seed, facts, lambda fact: fact.fact_id):
+        facts = [fact for fact in self.held_facts(table) if not cases.is_marked(table, fact)]
+        for answer in cases.by_chance(seed, facts, lambda fact: fact.fact_id):
             place = self._place(table.places(answer))
             until = self._until(table, place)
-            yield from compose_alone(
+            yield from cases.compose_alone(
                 self.name,
                 "Temporal Ordering",
-                AT_END.fill(verb=verb(self.of), place=self.name),
+                AT_END.fill(verb=cases.verb(self.of), place=self.name),
                 answer,
                 [
                     fact
                     for fact in facts
                     if (self._place(table.possible(fact)) - place) * self.step >= self.apart
-                    and is_wrong(table, fact, until)
+                    and cases.is_wrong(table, fact, until)
                 ],
                 (table.stretch(until[0], until[-1]),),
                 about=[f"{self.name}/{self.of}"],
@@ -123,9 +116,9 @@ class LongestForm(WholeForm):
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed, facts = rng.random(), self.held_facts(table)
         seconds = [(fact, *_measure(table, fact, table.possible(fact))) for fact in facts]
-        for answer in by_chance(seed, facts, lambda fact: fact.fact_id):
+        for answer in cases.by_chance(seed, facts, lambda fact: fact.fact_id):
             whole, claimed = _measure(table, answer, table.places(answer))
-            yield from compose_alone(
+            yield from cases.compose_alone(
                 self.name,
                 "Comparison",
                 LONGEST.text,
@@ -161,13 +154,13 @@ class PartForm(WholeForm):
         parts = [
             (fact, part)
             for fact in self.held_facts(table)
-            if not is_marked(table, fact) and (part := _find_part(table, fact)) is not None
+            if not cases.is_marked(table, fact) and (part := _find_part(table, fact)) is not None
         ]
-        for answer, part in by_chance(seed, parts, lambda item: item[0].fact_id):
-            yield from compose_alone(
+        for answer, part in cases.by_chance(seed, parts, lambda item: item[0].fact_id):
+            yield from cases.compose_alone(
                 self.name,
                 "Temporal Ordering",
-                IN_PART.fill(verb=verb(self.of), part=PARTS[part]),
+                IN_PART.fill(verb=cases.verb(self.of), part=PARTS[part]),
                 answer,
                 [fact for fact, other in parts if other != part],
                 tuple(table.span(answer, n) for n in table.places(answer)),
@@ -217,7 +210,9 @@ class QuarterForm(QuestionForm):
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         moments = range(len(table.moments))[:: 1 if self.end == "first" else -1]
-        for fact in by_chance(rng.random(), table.of_kind(self.of), lambda fact: fact.fact_id):
+        for fact in cases.by_chance(
+            rng.random(), table.of_kind(self.of), lambda fact: fact.fact_id
+        ):
             if not (fills_picture(fact) or _is_unmarked_text(table, fact)):
                 continue
             moment = _find_first(table, fact, moments)

@@ -43,13 +43,12 @@ from mustsee.facts.table import Entry, TruthTable, doubt_lost_things, find_touch
 from mustsee.facts.when import ask_when, asks_when
 from mustsee.facts.wording import word_groups
 from mustsee.facts.work import Roles, VideoWork
-from mustsee.questions.checks import fault
+from mustsee.questions.checks import MAX_JUDGED_WORDS, fault
 from mustsee.questions.drafts import Draft, evidence_metrics, question_id
 from mustsee.questions.fact_funnel import explain_loss, funnel_of_video
 from mustsee.records import OPEN, FormCount, Frame, Provenance, Question, Video
 from mustsee.text import length, terms
 from mustsee.verify.conditions.video_frames import VideoFrames
-from mustsee.verify.filters import MAX_JUDGED_WORDS
 
 _NEEDS_OPTIONS = re.compile(
     r"\bof (?:these|those|the (?:following|options))\b|\b(?:the following|these options)\b|"

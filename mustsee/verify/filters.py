@@ -23,12 +23,12 @@ from typing import Protocol, runtime_checkable
 from mustsee.calls.llm import Asker
 from mustsee.calls.request_tally import RequestTally
 from mustsee.errors import BadRow, UserError
+from mustsee.questions.checks import MAX_JUDGED_WORDS
 from mustsee.records import Question, Video, passed_metric, unverified_metric
 from mustsee.text import length
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 GRADED = ("subPlot", "summary")  # question types that are graded by rubrics (MLVU)
-MAX_JUDGED_WORDS = 60  # words of a reference that a judge can compare answers with
 GUESSED = "guessed"  # the right answer is picked out without the video
 HEARD = "heard"  # it is picked out of what is said alone
 WORDED = "worded"  # a sign in the wording points to one option

@@ -50,7 +50,7 @@ from ray_jobs.runtime.heartbeat import heartbeat
 from ray_jobs.runtime.local_ray import without_collection
 
 if TYPE_CHECKING:
-    from mustsee.layouts.detect import Dataset
+    from mustsee import Dataset
 
 EVERY = "all"  # the word behind --help that shows all
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)  # errors of a write to a full disk
@@ -112,7 +112,7 @@ def run_job(job: str, *overrides: str, **settings: Any) -> Dataset:
     or input, before any work, and MustseeError if the job fails. A second run computes nothing
     again.
     """
-    from mustsee.layouts.detect import Dataset
+    from mustsee import Dataset
 
     given = [*overrides, *(f"{key}={format_hydra_value(value)}" for key, value in settings.items())]
     config = compose(job, given)

@@ -2,7 +2,8 @@
 
 Long videos become question-answering datasets that need the video, and models are judged on them.
 This package is pure: records in, records out. It imports neither Ray nor Hydra and opens no socket;
-`make` and `run_job`, which start jobs, are loaded from `ray_jobs.api` when first asked for.
+`make` and `run_job`, which start jobs, are loaded from `ray_jobs.cli.launch` when they are first
+asked for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from mustsee.layouts.detect import read as read
     from mustsee.records import Question as Question
     from mustsee.records import Video as Video
+    from mustsee.replies.extract import extract as extract
 
 __version__ = "0.1.0"
 
@@ -25,11 +27,12 @@ _PUBLIC = {
     "JudgeClient": "mustsee.judge.client",
     "Question": "mustsee.records",
     "Video": "mustsee.records",
-    "make": "ray_jobs.api",
+    "extract": "mustsee.replies.extract",
+    "make": "ray_jobs.cli.launch",
     "read": "mustsee.layouts.detect",
-    "run_job": "ray_jobs.api",
+    "run_job": "ray_jobs.cli.launch",
 }
-__all__ = ["Dataset", "JudgeClient", "Question", "Video", "make", "read", "run_job"]
+__all__ = ["Dataset", "JudgeClient", "Question", "Video", "extract", "make", "read", "run_job"]
 
 
 def __getattr__(name: str) -> object:

@@ -215,7 +215,7 @@ class Repair:
 
     `kind`: "wording" (of the question, answer or options) or "evidence". `by`: the model.
     `before`: the repaired fields as they were (JSON). `filter`: the one that the wording did not
-    pass; `fault`: what it found wrong, in one word (`mustsee.verify.outcome`).
+    pass; `fault`: what it found wrong, in one word (`mustsee.verify.filters`).
     """
 
     kind: str

@@ -32,12 +32,7 @@ from mustsee.files import schemas
 from mustsee.files.parquet import RECORD, check_digests
 from mustsee.files.store import Store, identity
 from mustsee.layouts import read
-from mustsee.layouts.added import (
-    AddedQuestions,
-    add_questions,
-    describe_verdicts,
-    write_verdicts,
-)
+from mustsee.layouts.added import AddedQuestions, add_questions, describe_verdicts, write_verdicts
 from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.errata import name_ids
@@ -47,7 +42,7 @@ from mustsee.run.inputs import with_videos
 from mustsee.run.outputs import store_of_run
 from mustsee.run.tables import Tables
 from mustsee.text import printable
-from mustsee.verify.vetting import QuestionFilter
+from mustsee.verify.filters import QuestionFilter
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.compared_runs import NOT_MAKING, read_object
 from ray_jobs.runtime.run import JobSettings
@@ -117,8 +112,7 @@ class AddQuestions:
                 return [Text("\n".join([*lines, *self.describe_repeats(pairs)]))]
 
             return run.publish(
-                files=report,
-                extra=lambda tables: {"added": record, **record_learned(tables)},
+                files=report, extra=lambda tables: {"added": record, **record_learned(tables)}
             )
 
     @property

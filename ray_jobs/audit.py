@@ -176,10 +176,8 @@ class AuditJob:
             )
         listens = self.videos is not None or any(v.lines for v in reading.videos)
         looks = self.videos is not None
-        answer, models = (
-            replace(self.answer, rotations=self.turns),
-            every_model(self.answer.llm, self.also),
-        )
+        answer = replace(self.answer, rotations=self.turns)
+        models = every_model(self.answer.llm, self.also)
         for model in models if self.open_ended else ():
             self.grade.check_grader_differs(model, rubrics=False, judged=True)
         return puts(

@@ -39,6 +39,7 @@ from mustsee.calls.models import model_table
 from mustsee.errors import UserError
 from mustsee.files.store import resolve
 from mustsee.nn import weights
+from ray_jobs.cli.class_defaults import walk
 from ray_jobs.cli.compose import CONF, compose_job
 from ray_jobs.cli.launch import launch
 from ray_jobs.cli.presets import jobs_of_preset, preset_file
@@ -336,23 +337,16 @@ def _endpoints(job: str, overrides: list[str]) -> list[Endpoint]:
         if OmegaConf.is_missing(config, key):  # such as out=, to which other keys refer
             config[key] = "-"
     plain: Any = OmegaConf.to_container(config, resolve=True)
-    found = {(e.model, e.base_url): e for e in _walk(plain)}
-    return list(found.values())
-
-
-def _walk(node: Any) -> Iterator[Endpoint]:
-    if isinstance(node, Mapping):
-        model = node.get("model")
-        if isinstance(model, str) and model != "???" and {"base_url", "key_env"} <= node.keys():
-            yield Endpoint(
-                model=model, base_url=node["base_url"], key_env=node["key_env"],
-                prices=node.get("prices") or {},
-            )  # fmt: skip
-        for value in node.values():
-            yield from _walk(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _walk(value)
+    parts = [part for _, part in walk(plain, lists=True) if isinstance(part, dict)]
+    asked = [
+        Endpoint(
+            model=part["model"], base_url=part["base_url"], key_env=part["key_env"],
+            prices=part.get("prices") or {},
+        )
+        for part in parts
+        if {"base_url", "key_env"} <= part.keys() and part.get("model") not in (None, "???")
+    ]  # fmt: skip
+    return list({(each.model, each.base_url): each for each in asked}.values())
 
 
 def last_checked(file: Path) -> str:

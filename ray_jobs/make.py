@@ -23,7 +23,7 @@ from mustsee.errors import UserError
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.records import is_rules
 from mustsee.run.inputs import read_videos
-from mustsee.verify.videos import VideoFilter, by_stage
+from mustsee.verify.filters import VideoFilter, by_stage
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.run import JobSettings
 

@@ -21,9 +21,9 @@ from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
 from mustsee.recipes.neptune.video_filters import FilterFit, read_labels
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
+from mustsee.verify.filters import VideoFilter, by_stage
 from mustsee.verify.guess.counts import sweep
 from mustsee.verify.guess.filters import BlindGuess
-from mustsee.verify.videos import VideoFilter, by_stage
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.run import JobSettings
 

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mustsee.errors import UserError
-from ray_jobs.cli.command import FOLDERS, SECTIONS, jobs, run
-from ray_jobs.cli.completion import words
+from ray_jobs.cli.command import FOLDERS, SECTIONS, complete_words, jobs, run
 from ray_jobs.cli.compose import CONF, INPUTS, choices, compose, compose_job, known_keys
 from ray_jobs.cli.launch import launch
 from ray_jobs.cli.presets import contents
@@ -112,7 +111,7 @@ def test_a_package_of_the_same_name_in_the_callers_folder_is_an_error(
     ],
 )
 def test_completion_offers_jobs_keys_and_choices(typed: list[str], offered: list[str]) -> None:
-    assert words(typed) == offered
+    assert complete_words(typed) == offered
 
 
 def test_bash_completes_the_value_after_an_equals_sign(tmp_path: Path) -> None:
@@ -154,8 +153,8 @@ def test_a_job_offers_only_the_choices_that_it_can_run(tmp_path: Path) -> None:
         for group in ("ask", "vet"):
             for option in choices(group) if group in contents(CONF, job)[0] else ():
                 compose(job, [*inputs, f"{group}={option}"])
-    assert words(["make", "vet=f"]) == ["vet=facts"]
-    assert words(["egoschema", "vet=f"]) == []
+    assert complete_words(["make", "vet=f"]) == ["vet=facts"]
+    assert complete_words(["egoschema", "vet=f"]) == []
     with pytest.raises(UserError, match="vet=facts: mustsee egoschema has no choices for vet"):
         compose("egoschema", ["narrations=x", "out=y", "vet=facts"])
     with pytest.raises(UserError, match="neptune has no choices for diversity"):

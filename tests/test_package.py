@@ -83,6 +83,7 @@ def test_public_names_are_listed_and_loaded_lazily() -> None:
         "Question",
         "Video",
         "__version__",
+        "extract",
         "make",
         "read",
         "run_job",

@@ -22,8 +22,8 @@ from mustsee.judge.judge import JudgeConfig
 from mustsee.records import Question, Span, Verdict, Video, is_rules
 from mustsee.verify.conditions.seen import Condition, FramePlan, spread
 from mustsee.verify.fewest import fewest
+from mustsee.verify.filters import VettingContext, is_judgeable
 from mustsee.verify.looks import OPEN, PROMPT, VerifierSession
-from mustsee.verify.vetting import VettingContext, is_judgeable
 
 FILTER = "certificate"
 LOOKS = "certificate: look"

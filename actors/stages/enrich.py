@@ -12,8 +12,8 @@ from mustsee.files.store import Store, hardware, identity, keyed_by
 from mustsee.records import Video, is_rules
 from mustsee.verify import traces
 from mustsee.verify.conditions.video_frames import VideoPreparer
+from mustsee.verify.filters import VettingContext
 from mustsee.verify.traces import Traces
-from mustsee.verify.vetting import VettingContext
 
 UNTRACED = Traces()
 

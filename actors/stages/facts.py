@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actors.part import AskOptions, LlmConfig, Opened, RunContext
-from mustsee.facts.deep import Roles
 from mustsee.facts.recipe import ask_facts
 from mustsee.facts.settings import FactSettings
+from mustsee.facts.work import Roles
 from mustsee.files.store import keyed_by
 from mustsee.nn.weights import MINILM
 from mustsee.records import Video, is_rules

@@ -22,17 +22,12 @@ from mustsee.judge.judge import JudgeConfig
 from mustsee.questions.fact_funnel import sum_requests
 from mustsee.records import Video, is_rules
 from mustsee.verify.conditions.video_frames import VideoPreparer
+from mustsee.verify.filters import QuestionFilter, VettingContext, count_unverified
 from mustsee.verify.guess.counts import GuessRule
 from mustsee.verify.guess.filters import BlindGuess, Glimpse, SetGuess
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import NOT_LOOKED_AT
-from mustsee.verify.vetting import (
-    QuestionFilter,
-    VettingContext,
-    count_unverified,
-    ordered_filters,
-    vet,
-)
+from mustsee.verify.vetting import ordered_filters, vet
 from mustsee.verify.worth import CONDITIONS_PROMPT, PROMPT, WorthRules, rate_worth
 
 NAME = "vet"  # name of the stage in jobs, by which rows keep their counts of requests

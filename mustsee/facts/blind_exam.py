@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from mustsee.calls.llm import Asker
-from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance
 from mustsee.facts.draw import TRIES, Likeness, is_coherent, is_most_alike
 from mustsee.facts.select import Chosen, ChosenGroup, SelectRules
 from mustsee.facts.settings import PASSES, FactSettings
+from mustsee.facts.work import VideoWork
 from mustsee.verify.guess.ask import rank
 
 EXAM_ANSWERS = "exam answers"  # `what` of the requests; one for each question of an exam
@@ -23,11 +22,7 @@ MAX_UNREAD_PARTS = 12
 
 
 async def examine(
-    drafts: Sequence[ChosenGroup],
-    guesser: Asker,
-    likeness: Likeness,
-    settings: FactSettings,
-    requests: RequestTally,
+    work: VideoWork, drafts: Sequence[ChosenGroup], likeness: Likeness, settings: FactSettings
 ) -> tuple[list[ChosenGroup], list[ChosenGroup]]:
     """Return the drafts that a guesser without the video does not answer right in `PASSES` exams,
     each with the rank it gave the truth in the last one, and those that it answered right at last.
@@ -45,11 +40,11 @@ async def examine(
         drawn = [members[name] for name in by_chance(f"{seed}/exam", asked, str)]
         ranks = {name: rank for name, rank in ranks.items() if name not in asked}
         try:
-            ranks |= await sit_exam(drawn, guesser, settings.together, seed, requests)
+            ranks |= await sit_exam(work, drawn, settings.together, seed)
         except BadRow as error:
             if len(asked) == len(members):  # No question has passed before.
                 raise
-            requests.add_unread(EXAM_ANSWERS, error, len(drawn))
+            work.requests.add_unread(EXAM_ANSWERS, error, len(drawn))
         passed.update(asked)
         groups = [kept for group in groups for kept in drop_guessed(group, ranks, rules.matched)]
         left = {one.stem.question for group in groups for one in group.members}
@@ -65,7 +60,7 @@ async def examine(
 
 
 async def sit_exam(
-    questions: Sequence[Chosen], guesser: Asker, together: int, seed: int, requests: RequestTally
+    work: VideoWork, questions: Sequence[Chosen], together: int, seed: int
 ) -> dict[str, int]:
     """Return the rank of each question's right answer, by the question.
 
@@ -75,9 +70,8 @@ async def sit_exam(
 
     async def ask(part: Sequence[Chosen]) -> dict[str, int] | BadRow:
         try:
-            orders = await rank(
-                [(one.stem.question, one.options) for one in part], guesser, seed=seed
-            )
+            asked = [(one.stem.question, one.options) for one in part]
+            orders = await rank(asked, work.roles.guesser, seed=seed)
         except BadRow as error:
             return error
         return {
@@ -85,7 +79,7 @@ async def sit_exam(
             for one, order in zip(part, orders, strict=True)
         }
 
-    requests.add_sent(EXAM_ANSWERS, len(questions))
+    work.requests.add_sent(EXAM_ANSWERS, len(questions))
     ranks, errors = dict[str, int](), list[BadRow]()
     due, waiting = _parts(questions, together), list[Sequence[Chosen]]()
     first_parts = len(due)
@@ -107,7 +101,7 @@ async def sit_exam(
             f"none of the {len(questions)} questions of an exam could be answered: {errors[0]}"
         )
     if lost := len(questions) - len(ranks):
-        requests.add_unread(EXAM_ANSWERS, errors[-1], lost)
+        work.requests.add_unread(EXAM_ANSWERS, errors[-1], lost)
     return ranks
 
 

@@ -15,14 +15,15 @@ the same ones as the final run, and all entries that the final run needs were lo
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from random import Random
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import Need, TruthTable, is_thing, is_written
 from mustsee.questions.checks import fault, holds
 from mustsee.records import Fact, Span
@@ -72,13 +73,11 @@ class Case:
     scenes: frozenset[int]
     evidence: tuple[Span, ...]
     about: frozenset[str]
+    question_type: str = "Identification"
     outside: range = range(0)
     excluded: frozenset[str] = frozenset()
     needs_scene: bool = True
     needs: tuple[Need, ...] = ()
-
-
-Cases = Callable[[TruthTable], Iterable[Case]]
 
 
 def verb(kind: str) -> str:
@@ -97,48 +96,61 @@ def phrase_in(text: str) -> str:
     return next((text.removesuffix(end) for end in sorted(ends) if text.endswith(end)), text)
 
 
-def compose(
-    form: str, question_type: str, cases: Cases, table: TruthTable, rng: Random, *, size: int
-) -> Iterator[Stem]:
-    """Yield a stem for each case, with at most `size` wrong answers to choose from."""
-    seed = rng.random()
-    lists = _candidates(form, cases(table.as_claimed), table, seed, size)
-    for case in cases(table):
-        stated = [table.by_id[name] for name in case.about if name in table.by_id]
-        quoted = [f for f in (case.answer, *stated) if f.kind == "line" or is_written(f)]
-        if any(is_marked(table, fact) for fact in quoted):  # as a greeting or a title is
-            continue
-        key = list_key(form, case, table)
-        names = lists.get(key, ())
-        own = next((n for n, part in enumerate(names) if case.answer.fact_id in part), 0)
-        order = [name for part in (*names[own:], *names[:own]) for name in part]
-        pool = draw_wrong(table, case, key, _in_order(table, case.answer.kind, order, seed), size)
-        if not pool:
-            continue
-        apart = key.endswith("/any")
-        scene = -1 if apart else min(case.scenes, default=-1)
-        yield Stem(
-            form=form,
-            question=case.question,
-            question_type=question_type,
-            answer=case.answer.phrase,
-            pool=tuple(fact.phrase for fact in pool),
-            list_name=f"{key}/{own}" if len(names) > 1 else key,
-            evidence=case.evidence,
-            needs=(
-                *case.needs,
-                *((fact.fact_id, table.to_check(fact)) for fact in quoted),
-                *(need for fact in pool for need in table.absence(fact, case.wrong_at)),
-            ),
-            about=case.about | {case.answer.fact_id},
-            scene=scene,
-            scenes={}
-            if apart
-            else {
-                fact.phrase: _scene(table, fact, case.scenes, scene)
-                for fact in (case.answer, *pool)
-            },
-        )
+@dataclass(frozen=True, kw_only=True)
+class CaseForm(QuestionForm):
+    """A form that makes a stem of each of its cases, with at most `pool` wrong answers."""
+
+    form: ClassVar[str]
+    pool: int = MAX_CANDIDATES
+
+    @property
+    def name(self) -> str:
+        return self.form
+
+    @abstractmethod
+    def cases(self, table: TruthTable) -> Iterable[Case]:
+        """Return the questions that the table allows, with their answers."""
+
+    def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
+        seed = rng.random()
+        lists = _candidates(self.name, self.cases(table.as_claimed), table, seed, self.pool)
+        for case in self.cases(table):
+            stated = [table.by_id[name] for name in case.about if name in table.by_id]
+            quoted = [f for f in (case.answer, *stated) if f.kind == "line" or is_written(f)]
+            if any(is_marked(table, fact) for fact in quoted):  # as a greeting or a title is
+                continue
+            key = list_key(self.name, case, table)
+            names = lists.get(key, ())
+            own = next((n for n, part in enumerate(names) if case.answer.fact_id in part), 0)
+            order = [name for part in (*names[own:], *names[:own]) for name in part]
+            candidates = _in_order(table, case.answer.kind, order, seed)
+            pool = draw_wrong(table, case, key, candidates, self.pool)
+            if not pool:
+                continue
+            apart = key.endswith("/any")
+            scene = -1 if apart else min(case.scenes, default=-1)
+            yield Stem(
+                form=self.name,
+                question=case.question,
+                question_type=case.question_type,
+                answer=case.answer.phrase,
+                pool=tuple(fact.phrase for fact in pool),
+                list_name=f"{key}/{own}" if len(names) > 1 else key,
+                evidence=case.evidence,
+                needs=(
+                    *case.needs,
+                    *((fact.fact_id, table.to_check(fact)) for fact in quoted),
+                    *(need for fact in pool for need in table.absence(fact, case.wrong_at)),
+                ),
+                about=case.about | {case.answer.fact_id},
+                scene=scene,
+                scenes={}
+                if apart
+                else {
+                    fact.phrase: _scene(table, fact, case.scenes, scene)
+                    for fact in (case.answer, *pool)
+                },
+            )
 
 
 def compose_alone(

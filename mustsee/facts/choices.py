@@ -1,6 +1,6 @@
 """Deep questions with options: the stem is the writer's, and every option is a verified claim.
 
-    questions = await ask_choices(video, claims, table, asked, roles, rules, tally, by, ...)
+    questions = await ask_choices(work, claims, rules, count)
 
 All options are true of the video, so that nothing in them is invented. A reader of the claims must
 find the right one, and no second one. Then two guessers without the video sit an exam; what either
@@ -12,22 +12,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.facts.cases import by_chance
 from mustsee.facts.claims import read_ids
-from mustsee.facts.deep_settings import ChoiceRules
-from mustsee.facts.points import RECIPE, Statement
-from mustsee.facts.unread import StepTally, gather_readable
+from mustsee.facts.points import Statement
+from mustsee.facts.settings import ChoiceRules
 from mustsee.facts.wording import READ_BACK, Timed, readings_form
-from mustsee.questions.drafts import Draft, evidence_metrics, question_id
+from mustsee.facts.work import VideoWork
+from mustsee.questions.drafts import Draft, evidence_metrics
 from mustsee.questions.rows import Row, Rows, rows_form
-from mustsee.records import Provenance, Question, Span, Video
+from mustsee.records import Question
 from mustsee.replies.forms import Form
-from mustsee.verify.conditions.seen import merge_spans, video_span
+from mustsee.verify.conditions.seen import merge_spans
 from mustsee.verify.guess.ask import rank
 
 PROMPT = "facts/choices"
@@ -60,17 +59,7 @@ def free_claims(claims: Sequence[Statement], asked: Sequence[Question]) -> tuple
 
 
 async def ask_choices(
-    video: Video,
-    claims: Sequence[Statement],
-    writer: Asker,
-    reader: Asker,
-    guessers: Sequence[Asker],
-    rules: ChoiceRules,
-    count: int,
-    tally: StepTally,
-    by: Provenance,
-    *,
-    seed: int,
+    work: VideoWork, claims: Sequence[Statement], rules: ChoiceRules, count: int
 ) -> tuple[Question, ...]:
     """Return at most `count` questions whose options are some of the claims, each read back as
     having one answer, and known to none of the guessers. Steps without a readable reply are
@@ -79,53 +68,42 @@ async def ask_choices(
     if count < 1 or len(claims) < rules.options:
         return ()
     try:
-        pending = await write_choices(video, claims, writer, rules, count, tally, seed=seed)
+        pending = await write_choices(work, claims, rules, count)
         passed: list[ChoiceDraft] = []
         for attempt in range(TRIES):
-            sound = await read_choices(pending, claims, reader, tally, seed=seed + attempt)
-            tally.add(NOT_READ, len(pending) - len(sound))
-            guessed = await guess_choices(sound, claims, guessers, tally, seed=seed + attempt)
+            again_work = work.with_seed(attempt)
+            sound = await read_choices(again_work, pending, claims)
+            work.count(NOT_READ, len(pending) - len(sound))
+            guessed = await guess_choices(again_work, sound, claims)
             passed += [draft for draft in sound if draft.question not in guessed]
             again = [draft for draft in sound if draft.question in guessed]
-            others = [redraw_options(d, claims, rules, seed=seed) for d in again]
+            others = [redraw_options(d, claims, rules, seed=work.seed) for d in again]
             pending = [draft for draft in others if draft is not None]
             last = attempt == TRIES - 1
-            tally.add(GUESSED_CHOICES, len(again) if last else len(again) - len(pending))
+            work.count(GUESSED_CHOICES, len(again) if last else len(again) - len(pending))
             if not pending:
                 break
     except BadRow:  # It is counted; the other questions of the video stand without these.
         return ()
-    return tuple(_compose(draft, claims, video, by, seed) for draft in passed[:count])
+    return tuple(_compose(work, draft, claims) for draft in passed[:count])
 
 
 async def write_choices(
-    video: Video,
-    claims: Sequence[Statement],
-    writer: Asker,
-    rules: ChoiceRules,
-    count: int,
-    tally: StepTally,
-    *,
-    seed: int,
+    work: VideoWork, claims: Sequence[Statement], rules: ChoiceRules, count: int
 ) -> list[ChoiceDraft]:
     """Return `rules.drafts` times as many questions as are wanted, as far as the claims allow, with
     options of about one length and each with its own right answer.
     """
-    (drafts,) = await gather_readable(
-        [
-            writer.ask(
-                PROMPT,
-                choices_form(len(claims), rules.options),
-                seed=seed,
-                seconds=video_span(video).seconds,
-                claims=tuple(claims),
-                count=math.ceil(rules.drafts * count),
-                wrong=rules.options - 1,
-            )
-        ],
-        tally,
-        CHOICE_LISTS,
+    request = work.roles.writer.ask(
+        PROMPT,
+        choices_form(len(claims), rules.options),
+        seed=work.seed,
+        seconds=work.span.seconds,
+        claims=tuple(claims),
+        count=math.ceil(rules.drafts * count),
+        wrong=rules.options - 1,
     )
+    (drafts,) = await work.gather_readable([request], CHOICE_LISTS)
     by_answer: dict[int, ChoiceDraft] = {}
     for draft in drafts or ():
         if are_alike_long([claims[place].text for place in draft.places], rules.longest):
@@ -180,12 +158,7 @@ def _show(
 
 
 async def read_choices(
-    drafts: Sequence[ChoiceDraft],
-    claims: Sequence[Statement],
-    reader: Asker,
-    tally: StepTally,
-    *,
-    seed: int,
+    work: VideoWork, drafts: Sequence[ChoiceDraft], claims: Sequence[Statement]
 ) -> list[ChoiceDraft]:
     """Return the drafts of which a reader of the claims with their times finds the right answer,
     and no other that fits.
@@ -193,12 +166,12 @@ async def read_choices(
     parts = [drafts[n : n + TOGETHER] for n in range(0, len(drafts), TOGETHER)]
 
     async def read_part(part: Sequence[ChoiceDraft]) -> tuple[bool, ...]:
-        shown = [_show(draft, claims, seed) for draft in part]
+        shown = [_show(draft, claims, work.seed) for draft in part]
         notes = sorted({place for order, _ in shown for place in order})
-        read = await reader.ask(
+        read = await work.roles.guesser.ask(
             READ_BACK,
             readings_form([len(order) for order, _ in shown]),
-            seed=seed,
+            seed=work.seed,
             facts=tuple(Timed(phrase=claims[n].text, spans=claims[n].spans) for n in notes),
             asked=tuple(
                 {"question": d.question, "options": tuple(claims[n].text for n in order)}
@@ -209,7 +182,7 @@ async def read_choices(
         pairs = zip(read, shown, strict=True)
         return tuple(fitting == (right,) for fitting, (_, right) in pairs)
 
-    found = await gather_readable([read_part(part) for part in parts], tally, CHOICE_READINGS)
+    found = await work.gather_readable([read_part(part) for part in parts], CHOICE_READINGS)
     verdicts = zip(parts, found, strict=True)
     return [
         draft for part, sound in verdicts if sound is not None
@@ -218,16 +191,12 @@ async def read_choices(
 
 
 async def guess_choices(
-    drafts: Sequence[ChoiceDraft],
-    claims: Sequence[Statement],
-    guessers: Sequence[Asker],
-    tally: StepTally,
-    *,
-    seed: int,
+    work: VideoWork, drafts: Sequence[ChoiceDraft], claims: Sequence[Statement]
 ) -> set[str]:
     """Return the questions that one of the guessers answers right without the video, or whose exam
     cannot be read: they may not be asked.
     """
+    guessers = [one for one in (work.roles.guesser, work.roles.guesser_2) if one is not None]
     parts = [
         (number, drafts[n : n + TOGETHER])
         for number in range(len(guessers))
@@ -235,19 +204,19 @@ async def guess_choices(
     ]
 
     async def guess_part(number: int, part: Sequence[ChoiceDraft]) -> set[str]:
-        shown = [_show(draft, claims, seed + number) for draft in part]
+        shown = [_show(draft, claims, work.seed + number) for draft in part]
         asked = [
             (draft.question, tuple(claims[n].text for n in order))
             for draft, (order, _) in zip(part, shown, strict=True)
         ]
-        ranked = await rank(asked, guessers[number], seed=seed + number)
+        ranked = await rank(asked, guessers[number], seed=work.seed + number)
         return {
             draft.question
             for draft, order, (_, right) in zip(part, ranked, shown, strict=True)
             if order[0] == right
         }
 
-    found = await gather_readable([guess_part(*part) for part in parts], tally, CHOICE_EXAMS)
+    found = await work.gather_readable([guess_part(*part) for part in parts], CHOICE_EXAMS)
     known: set[str] = set()
     for (_, part), guessed in zip(parts, found, strict=True):
         known |= {draft.question for draft in part} if guessed is None else guessed
@@ -277,29 +246,19 @@ def redraw_options(
     return replace(draft, places=(draft.places[0], *wrong), used=draft.used | {*wrong})
 
 
-def _compose(
-    draft: ChoiceDraft, claims: Sequence[Statement], video: Video, by: Provenance, seed: int
-) -> Question:
-    order, right = _show(draft, claims, seed)
+def _compose(work: VideoWork, draft: ChoiceDraft, claims: Sequence[Statement]) -> Question:
+    order, right = _show(draft, claims, work.seed)
     options = tuple(claims[n].text for n in order)
     answer = claims[draft.places[0]]
-    evidence: tuple[Span, ...] = merge_spans(answer.spans, video_span(video))
+    evidence = merge_spans(answer.spans, work.span)
     decoys = tuple(option for option in options if option != answer.text)
-    name = Draft(question=draft.question, answer=answer.text, decoys=decoys)
-    metrics: Mapping[str, float] = evidence_metrics(evidence)
-    return Question(
-        question_id=question_id(video.video_id, RECIPE, name),
-        video_id=video.video_id,
-        recipe=RECIPE,
-        question=draft.question,
+    return work.make_question(
+        Draft(question=draft.question, answer=answer.text, decoys=decoys),
         question_type=QUESTION_TYPE,
         options=options,
         answer_index=right,
-        answer=answer.text,
         evidence=evidence,
-        metrics=dict(metrics),
-        subsets=("full",),
-        provenance=by,
+        metrics=evidence_metrics(evidence),
         form=FORM,
         depth=len(answer.facts),
     )

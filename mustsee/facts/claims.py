@@ -1,6 +1,6 @@
 """Claims: how the facts of a video hang together, listed by a model and not verified yet.
 
-    claims = await list_claims(video, table, writer, frames, settings, tally)
+    claims = await list_claims(work, table, rules)
 
 CLAIM 1: cause | F3, F8 | He falls because she pulled the rug away.
 ALTERED 1: role | She falls because he pulled the rug away.
@@ -16,18 +16,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
-from mustsee.facts.deep_settings import ClaimRules
 from mustsee.facts.extract import other_line_facts
+from mustsee.facts.settings import ClaimRules
 from mustsee.facts.table import TruthTable
-from mustsee.facts.unread import StepTally, gather_readable
+from mustsee.facts.work import VideoWork
 from mustsee.questions.checks import normal
 from mustsee.questions.rows import Row, Rows, rows_form
-from mustsee.records import AlteredClaim, Claim, Fact, Line, Span, Video
+from mustsee.records import AlteredClaim, Claim, Fact, Line, Span
 from mustsee.replies.forms import Form
-from mustsee.verify.conditions.seen import lines_within, plan, video_span
-from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.conditions.seen import lines_within
 
 PROMPT = "facts/claims"
 CLAIM_LISTS = "lists of claims"  # `what` of the requests
@@ -52,16 +50,7 @@ class ListedClaim:
     altered: tuple[AlteredClaim, ...]
 
 
-async def list_claims(
-    video: Video,
-    table: TruthTable,
-    writer: Asker,
-    frames: VideoFrames,
-    rules: ClaimRules,
-    tally: StepTally,
-    *,
-    seed: int,
-) -> tuple[Claim, ...]:
+async def list_claims(work: VideoWork, table: TruthTable, rules: ClaimRules) -> tuple[Claim, ...]:
     """Return the claims that a writer lists of a video, in the order of the first facts that they
     rest on. It is shown the facts that hold, frames and lines: of a long video part by part, and
     then of the whole. Lines that are no facts of the table stand behind its facts in the order.
@@ -69,11 +58,12 @@ async def list_claims(
     reply can be parsed.
     """
 
+    writer = work.roles.writer
+
     async def list_part(part: Span) -> tuple[Claim, ...]:
-        planned = plan(rules.overview, video_span(video), (part,))
-        times = planned.times if planned else ()
+        times, images = await work.show(rules.overview, (part,))
         facts = choose_facts(table.facts, part, rules.facts)
-        lines = part_lines(video.lines or (), part, rules.words)
+        lines = part_lines(work.video.lines or (), part, rules.words)
         spoken = number_lines(lines, others, len(facts))
         shown = (*facts, *(one.fact for one in spoken if one.fact is not None))
         if len(shown) < 2:
@@ -81,8 +71,8 @@ async def list_claims(
         listed = await writer.ask(
             PROMPT,
             claims_form(len(shown), most),
-            seed=seed,
-            images=await frames.jpegs(times, rules.overview),
+            seed=work.seed,
+            images=images,
             span=part,
             frames=times,
             facts=facts,
@@ -91,17 +81,16 @@ async def list_claims(
             most=most,
             altered=rules.altered,
         )
-        claims = (make_claim(one, shown, writer.llm.identity) for one in listed)
-        return tuple(claims)
+        return tuple(make_claim(one, shown, writer.llm.identity) for one in listed)
 
-    others = other_line_facts(table.facts, video.lines or ())
-    parts = divide_video(video_span(video), rules.part_seconds)
+    others = other_line_facts(table.facts, work.video.lines or ())
+    parts = divide_video(work.span, rules.part_seconds)
     most = rules.list_limit(len(parts))
-    found = await gather_readable([list_part(part) for part in parts], tally, CLAIM_LISTS)
+    found = await work.gather_readable([list_part(part) for part in parts], CLAIM_LISTS)
     merged: dict[str, Claim] = {}
     for claim in (claim for claims in found if claims is not None for claim in claims):
         merged.setdefault(normal(claim.text), claim)
-    tally.add(LOOSE_CLAIMS, sum(claim.drop is not None for claim in merged.values()))
+    work.count(LOOSE_CLAIMS, sum(claim.drop is not None for claim in merged.values()))
     order = {fact.fact_id: n for n, fact in enumerate((*table.facts, *others))}
     return tuple(sorted(merged.values(), key=lambda c: [order[name] for name in c.facts]))
 

@@ -1,6 +1,6 @@
 """What a model asks about a whole video: claims, and open questions with points (`ask=facts`).
 
-    claims, questions = await ask_deep(video, table, roles, frames, settings, tally)
+    claims, questions = await ask_deep(work, table, settings)
 
 Without a model nothing of it is asked: rules tie no facts together.
 """
@@ -12,23 +12,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.calls.llm import Asker
-from mustsee.facts.best import rank_open
 from mustsee.facts.choices import ask_choices, free_claims
 from mustsee.facts.claims import add_lines, list_claims
-from mustsee.facts.deep_settings import DeepRules
-from mustsee.facts.edit import Writers, write_questions
+from mustsee.facts.edit import rank_open, write_questions
 from mustsee.facts.mix import Level, Skill, allot, read_levels
-from mustsee.facts.point_exam import PointRoles, examine_open
-from mustsee.facts.points import OpenDraft, compose_open, make_statements
+from mustsee.facts.point_exam import examine_open
+from mustsee.facts.points import OpenDraft, Statements, compose_open, make_statements
 from mustsee.facts.select import ChosenGroup
-from mustsee.facts.settings import FactSettings
+from mustsee.facts.settings import DeepRules, FactSettings
 from mustsee.facts.table import TruthTable
-from mustsee.facts.unread import StepTally
 from mustsee.facts.weigh import weigh_claims
-from mustsee.records import Claim, MissingQuestions, Provenance, Question, Video
-from mustsee.verify.conditions.seen import video_span
-from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.facts.work import VideoWork
+from mustsee.records import Claim, MissingQuestions, Question
 
 OPEN_SUBSET, CHOICE_SUBSET = "open", "choices"  # of videos that have both sorts of questions
 CLAIMS_OF_QUESTION = 3  # claims among the points of an open question, about; the others are facts
@@ -55,60 +50,31 @@ class DeepQuestions:
     missing: tuple[MissingQuestions, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Roles:
-    """The models. The `writer` lists, words and grades. The `guesser` selects; another should
-    measure. `guesser_2`: of questions whose options are claims, beside the `guesser`.
-    """
-
-    writer: Asker
-    verifier: Asker
-    guesser: Asker
-    guesser_2: Asker | None = None
-
-
-async def ask_deep(
-    video: Video,
-    table: TruthTable,
-    roles: Roles,
-    frames: VideoFrames,
-    settings: FactSettings,
-    tally: StepTally,
-    by: Provenance,
-) -> DeepQuestions:
+async def ask_deep(work: VideoWork, table: TruthTable, settings: FactSettings) -> DeepQuestions:
     """Return the claims of a video, its deep questions, and what is missing of those that are
     wanted; questions that may not be asked, and those that are more than wanted, have the reason in
     `drop`. Raises BadRow if no request of a step could be read.
     """
     assert settings.deep is not None
-    rules, seed = settings.deep, settings.seed
-    listed = await list_claims(video, table, roles.writer, frames, rules.claims, tally, seed=seed)
-    table = add_lines(table, listed, video.lines or ())
-    claims = await weigh_claims(
-        video, table, listed, roles.verifier, roles.guesser, frames, rules.claims, tally, seed=seed
-    )
+    rules, seconds = settings.deep, work.span.seconds
+    listed = await list_claims(work, table, rules.claims)
+    table = add_lines(table, listed, work.video.lines or ())
+    claims = await weigh_claims(work, table, listed, rules.claims)
     held = sum(claim.drop is None for claim in claims)
-    seconds = video_span(video).seconds
-    aimed = settings.wanted_questions(video.video_id, rules.open_limit(seconds))
+    aimed = settings.wanted_questions(work.video.video_id, rules.open_limit(seconds))
     limit = sum(aimed.values())
     number = min(limit, held * rules.points.of_claim // CLAIMS_OF_QUESTION)
     wanted = _cut_down(aimed, number)
     levels = read_levels(settings.reach)
-    examined = await ask_open(
-        video, table, claims, roles, frames, rules, wanted, settings.skills, tally, by, seed=seed
-    )
-    ranked = await rank_open(
-        examined, sum(wanted.values()), roles.verifier, seconds, tally, seed=seed
-    )
+    statements = make_statements(table, claims, rules.points, settings.skills)
+    examined = await ask_open(work, statements, wanted)
+    ranked = await rank_open(work, examined, sum(wanted.values()))
     questions = select_open(examined, ranked, wanted, levels, seconds)
     choices, missing = (), ()
     if rules.choices is not None:
         most = round(rules.choices.share * rules.question_limit(seconds))
-        free = free_claims(make_statements(table, claims).claims, questions)
-        choices = await ask_choices(
-            video, free, roles.writer, roles.guesser, guessers_of(roles), rules.choices,
-            most, tally, by, seed=seed,
-        )  # fmt: skip
+        free = free_claims(statements.claims, questions)
+        choices = await ask_choices(work, free, rules.choices, most)
         if len(choices) < most:
             why = TOO_FEW_FREE if len(free) < rules.choices.options else TOO_FEW_UNGUESSED
             missing = (MissingQuestions(what=WITH_CLAIMS, why=why, number=most - len(choices)),)
@@ -119,11 +85,6 @@ async def ask_deep(
     )
 
 
-def guessers_of(roles: Roles) -> list[Asker]:
-    """Return the guessers of questions whose options are claims."""
-    return [roles.guesser, *([roles.guesser_2] if roles.guesser_2 is not None else [])]
-
-
 def _cut_down(aimed: Mapping[str, int], number: int) -> dict[str, int]:
     """Return `number` of the questions that are aimed at, of each skill as large a share."""
     skills = [Skill(name=name, share=float(n)) for name, n in aimed.items() if n > 0]
@@ -131,35 +92,18 @@ def _cut_down(aimed: Mapping[str, int], number: int) -> dict[str, int]:
 
 
 async def ask_open(
-    video: Video,
-    table: TruthTable,
-    claims: Sequence[Claim],
-    roles: Roles,
-    frames: VideoFrames,
-    rules: DeepRules,
-    wanted: Mapping[str, int],
-    skills: Sequence[Skill],
-    tally: StepTally,
-    by: Provenance,
-    *,
-    seed: int,
+    work: VideoWork, statements: Statements, wanted: Mapping[str, int]
 ) -> tuple[Question, ...]:
     """Return the open questions of a video, examined; those that the editor rejected are not."""
-    statements = make_statements(table, claims)
-    more = _cut_down(wanted, math.ceil(rules.points.spare * sum(wanted.values())))
-    writers = Writers(writer=roles.writer, editor=roles.verifier)
-    drafts = await write_questions(
-        video, statements, writers, frames, more, skills, rules.points, tally, seed=seed
-    )
+    rules = statements.rules
+    more = _cut_down(wanted, math.ceil(rules.spare * sum(wanted.values())))
+    drafts = await write_questions(work, statements, more)
     passed = [draft for draft in drafts if not draft.remark]
-    chosen = limit_claims(passed, rules.points.of_claim)
-    tally.add(OVERUSED, len(passed) - len(chosen))
-    exam_roles = PointRoles(guesser=roles.guesser, verifier=roles.verifier, grader=roles.writer)
-    examined = await examine_open(
-        chosen, video, exam_roles, frames, rules.points, tally, by, seed=seed
-    )
+    chosen = limit_claims(passed, rules.of_claim)
+    work.count(OVERUSED, len(passed) - len(chosen))
+    examined = await examine_open(work, chosen, rules)
     rejected = (
-        replace(compose_open(draft, video, by), drop=f"editor: {draft.remark}")
+        replace(compose_open(draft, work), drop=f"editor: {draft.remark}")
         for draft in drafts
         if draft.remark
     )

@@ -173,15 +173,8 @@ def _checked(fact: _ListedFact, number: int, window: Span) -> _ListedFact:
         s if s.seconds > 0 else Span(s.start - SPREAD_S, s.end + SPREAD_S) for s in fact.spans
     ]
     inside = tuple(s for s in merge_spans(widened, window) if s.seconds > 0)
-    for span in fact.spans:
-        if (
-            not window.start - END_TOLERANCE_S
-            <= span.start
-            <= span.end
-            <= window.end + END_TOLERANCE_S
-        ):
-            inside = ()
-    if not inside:
+    earliest, latest = window.start - END_TOLERANCE_S, window.end + END_TOLERANCE_S
+    if not inside or not all(earliest <= s.start <= s.end <= latest for s in fact.spans):
         named = "; ".join(f"{s.start:g}-{s.end:g}" for s in fact.spans) or "nothing"
         raise Unparsed(
             f"fact {number} names {named} as its seconds; expected stretches within "

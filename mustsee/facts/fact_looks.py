@@ -1,6 +1,6 @@
 """Looks at facts: which entries of the truth table a verifier judges, and what becomes of them.
 
-    table = await look_at(table, plan_own_looks(table, settings), video, verifier, ...)
+    table = await look_at(work, table, plan_own_looks(table, settings), closer_from=6)
 
 Where questions are composed, a look judges one moment: all that is claimed there, and what drafts
 of the questions must know to be false there (`plan_table_looks`). Where nothing is composed, facts
@@ -19,16 +19,14 @@ from itertools import groupby
 from random import Random
 from typing import TypeVar
 
-from mustsee.calls.llm import Asker
-from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow
 from mustsee.facts.look import look
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import QuestionForm
 from mustsee.facts.table import Entry, Need, TruthTable
-from mustsee.records import Fact, Span, Video
-from mustsee.verify.conditions.seen import Condition, plan, video_span
-from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.facts.work import VideoWork
+from mustsee.records import Fact, Span
+from mustsee.verify.conditions.seen import Condition
 
 LOOKS = "looks"  # `what` of the requests
 UNCLAIMED_SHARE = (
@@ -148,13 +146,7 @@ def _parts(some: Sequence[T], size: int) -> list[Sequence[T]]:
 
 
 async def look_at(
-    table: TruthTable,
-    looks: Sequence[PlannedLook],
-    video: Video,
-    verifier: Asker,
-    frames: VideoFrames,
-    settings: FactSettings,
-    requests: RequestTally,
+    work: VideoWork, table: TruthTable, looks: Sequence[PlannedLook], closer_from: int
 ) -> TruthTable:
     """Return the table with the entries that looks settle.
 
@@ -162,23 +154,21 @@ async def look_at(
     claims it there: that is true only if both looks say so, and unknown where too little is open
     for a second look. Facts that are seen at none of the moments at which they are claimed are
     dropped. A look without a readable reply leaves its entries unknown, and is counted; raises
-    BadRow if all do.
+    BadRow if all do. `closer_from`: entries left open from which there is a second look.
     """
-    unread = list[BadRow]()
+    unread, verifier = list[BadRow](), work.roles.verifier
 
     async def look_once(
         entries: Sequence[Entry], see: Condition, number: int
     ) -> dict[Entry, bool | None]:
         spans = [table.moments[moment] for moment in sorted({moment for _, moment in entries})]
-        planned = plan(see, video_span(video), spans)
-        times = planned.times if planned else ()
         asked = [(table.by_id[name], table.moments[moment]) for name, moment in entries]
-        requests.add_sent(LOOKS)
+        work.requests.add_sent(LOOKS)
         try:
-            images = await frames.jpegs(times, see)
-            verdicts = await look(asked, images, times, verifier, seed=settings.seed + number)
+            times, images = await work.show(see, spans)
+            verdicts = await look(asked, images, times, verifier, seed=work.seed + number)
         except BadRow as error:
-            requests.add_unread(LOOKS, error)
+            work.requests.add_unread(LOOKS, error)
             unread.append(error)
             return {}
         return dict(zip(entries, verdicts, strict=True))
@@ -191,7 +181,7 @@ async def look_at(
             if truth is None or (truth and moment not in table.claims[name])
         ]
         second: dict[Entry, bool | None] = {}
-        if planned.closer is not None and len(doubted) >= settings.closer_from:
+        if planned.closer is not None and len(doubted) >= closer_from:
             second = await look_once(doubted, planned.closer, 2 * number + 1)
         confirmed = {e: truth for e, truth in second.items() if first[e] in (None, truth)}
         return first | dict.fromkeys(doubted) | confirmed

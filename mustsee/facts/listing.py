@@ -1,9 +1,11 @@
 """Facts of a whole video: those that a writer lists of its windows, and those of texts and lines.
 
-    listed = await list_facts(video, moments, writer, frames, settings, requests)
+    listed = await list_facts(work, moments, settings)
 
 What an overview calls people and places, all windows call them. A video with more windows than may
-be listed has further overviews, part by part, which say where most goes on.
+be listed has further overviews, part by part, which say where most goes on: windows are taken where
+people and places of the overviews come again, and where the picture or the words change; half of
+them are spread, so that no long stretch is without any.
 """
 
 from __future__ import annotations
@@ -12,21 +14,25 @@ import math
 from asyncio import gather
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from mustsee.calls.llm import Asker
-from mustsee.calls.usage import RequestTally
+import numpy as np
+from numpy.typing import NDArray
+
 from mustsee.errors import BadRow
+from mustsee.facts.cases import by_chance
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
+from mustsee.facts.moments import MomentRules, windows_of
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.table import VIEW, find_touched
-from mustsee.facts.windows import Places, choose_windows, divide_overviews, listed_spans
+from mustsee.facts.work import VideoWork
 from mustsee.questions.checks import normal
-from mustsee.records import Fact, Span, Video
-from mustsee.verify.conditions.seen import Condition, merge_spans, plan, video_span
-from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.records import Fact, Frame, Line, Span, Video
+from mustsee.verify.conditions.seen import Condition, merge_spans, video_span
 
 NAMED_KINDS = ("person", "place")  # kinds of facts that have one phrase in the whole video
 WINDOWS = "windows"  # `what` of the requests
+Places = tuple[int, int]  # numbers of a window's first moment, and of the one behind its last
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,22 +47,18 @@ class ListedFacts:
 class Lister:
     """A writer that lists facts of parts of one video."""
 
-    video: Video
-    writer: Asker
-    frames: VideoFrames
+    work: VideoWork
     settings: FactSettings
-    requests: RequestTally
 
     async def list_window(
         self, window: Window, see: Condition, kinds: Sequence[str], most: int
     ) -> tuple[Fact, ...]:
         """Return at most `most` facts of some kinds. Raises BadRow if no reply can be parsed."""
-        planned = plan(see, video_span(self.video), (window.span,))
-        times = planned.times if planned else ()
-        self.requests.add_sent(WINDOWS)
+        self.work.requests.add_sent(WINDOWS)
+        times, images = await self.work.show(see, (window.span,))
         return await extract(
-            window, self.writer, images=await self.frames.jpegs(times, see), times=times,
-            kinds=kinds, most=most, seed=self.settings.seed,
+            window, self.work.roles.writer, images=images, times=times, kinds=kinds, most=most,
+            seed=self.work.seed,
         )  # fmt: skip
 
     async def list_windows(
@@ -73,7 +75,7 @@ class Lister:
         read: list[tuple[Fact, ...] | BadRow] = []
         for found in listed:
             if isinstance(found, BadRow):
-                self.requests.add_unread(WINDOWS, found)
+                self.work.requests.add_unread(WINDOWS, found)
             elif isinstance(found, BaseException):
                 raise found
             read.append(found)
@@ -97,22 +99,17 @@ class Lister:
 
 
 async def list_facts(
-    video: Video,
-    moments: Sequence[Span],
-    writer: Asker,
-    frames: VideoFrames,
-    settings: FactSettings,
-    requests: RequestTally,
+    work: VideoWork, moments: Sequence[Span], settings: FactSettings
 ) -> ListedFacts:
     """Return the facts that a writer lists of the windows, and those that code takes from the
     on-screen texts and the transcript. A window without a readable reply is left out, and counted;
     raises BadRow if all are. An overview of the video comes first, if it has several windows.
     """
-    lister = Lister(video=video, writer=writer, frames=frames, settings=settings, requests=requests)
+    lister, video = Lister(work=work, settings=settings), work.video
     names: tuple[Fact, ...] = ()
     parts = divide_overviews(video, moments, settings.moments)
     if parts or len(choose_windows(moments, settings.moments, (), video)) > 1:
-        (names,) = await lister.list_names([video_span(video)])
+        (names,) = await lister.list_names([work.span])
     found = await lister.list_names(parts, names)
     of_parts = list(zip(parts, found, strict=True))
     further = [fact for some in found for fact in some]
@@ -198,3 +195,124 @@ def _plain_words(fact: Fact) -> str:
     if fact.kind in ("text", "line"):
         return phrase
     return normal(phrase).replace("gray", "grey")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """How much goes on in each window, each kind from 0 to 1 (`[n]`).
+
+    `threads`: named people and places that come again; one that is nearly everywhere counts little.
+    `picture`: how much the picture changes. `speech`: words that the window before does not have.
+    """
+
+    threads: NDArray[np.float64]
+    picture: NDArray[np.float64]
+    speech: NDArray[np.float64]
+
+    @property
+    def sums(self) -> NDArray[np.float64]:
+        """The sums of the three (`[n]`)."""
+        return self.threads + self.picture + self.speech
+
+
+def lists_all(moments: Sequence[Span], rules: MomentRules) -> bool:
+    """Whether facts of all windows may be listed."""
+    return len(windows_of(moments, rules)) <= rules.windows
+
+
+def divide_overviews(video: Video, moments: Sequence[Span], rules: MomentRules) -> tuple[Span, ...]:
+    """Return the parts of a video of which each gets an overview of its own, of about
+    `rules.overview_seconds`; none where all windows are listed.
+    """
+    if lists_all(moments, rules):
+        return ()
+    whole = video_span(video)
+    parts = max(1, round(whole.seconds / rules.overview_seconds))
+    borders = [whole.start + whole.seconds * n / parts for n in range(parts + 1)]
+    return tuple(Span(a, b) for a, b in pairwise(borders))
+
+
+def choose_windows(
+    moments: Sequence[Span], rules: MomentRules, names: Sequence[Fact], video: Video
+) -> tuple[Places, ...]:
+    """Return the windows of which facts are listed, in the order of time. `names`: people and
+    places of the overviews, with their spans.
+    """
+    windows = windows_of(moments, rules)
+    if len(windows) <= rules.windows:
+        return windows
+    spans = [Span(moments[first].start, moments[last - 1].end) for first, last in windows]
+    scores = score_windows(spans, names, video).sums
+    drawn = by_chance("windows", range(len(windows)), str)
+    order = sorted(drawn, key=lambda n: -scores[n])  # Where nothing tells them apart, by chance.
+    stretches = -(-rules.windows // 2)
+    stretch_of = [n * stretches // len(windows) for n in range(len(windows))]
+    best = {stretch_of[n]: n for n in reversed(order)}  # the best of a stretch is set last
+    taken = dict.fromkeys((*best.values(), *order))
+    return tuple(windows[n] for n in sorted(list(taken)[: rules.windows]))
+
+
+def score_windows(spans: Sequence[Span], names: Sequence[Fact], video: Video) -> Scores:
+    """Return how much goes on in windows of a video."""
+    return Scores(
+        threads=_up_to_one(_count_threads(spans, names)),
+        picture=_up_to_one(_changes(spans, video.frames or ())),
+        speech=_up_to_one(_new_words(spans, video.lines or ())),
+    )
+
+
+def _up_to_one(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    most = values.max(initial=0.0)
+    return values / most if most > 0 else values
+
+
+def _count_threads(spans: Sequence[Span], names: Sequence[Fact]) -> NDArray[np.float64]:
+    """Return the number of names that each window shares with others, each less by the share of the
+    windows that have it.
+    """
+    touched: dict[str, NDArray[np.bool_]] = {}
+    for fact in names:
+        inside = [any(s.start < w.end and w.start < s.end for s in fact.spans) for w in spans]
+        key = f"{fact.kind}/{normal(fact.phrase)}"
+        touched[key] = touched.get(key, np.zeros(len(spans), bool)) | np.array(inside, bool)
+    rows = [t * (1 - t.mean()) for t in touched.values() if t.sum() > 1]
+    return np.array(rows, np.float64).sum(axis=0) if rows else np.zeros(len(spans))
+
+
+def _changes(spans: Sequence[Span], frames: Sequence[Frame]) -> NDArray[np.float64]:
+    """Return how far apart frames that follow each other look in each window, on average (root mean
+    square of their descriptors).
+    """
+    changes = np.zeros(len(spans))
+    if len(frames) < 2:
+        return changes
+    looks = np.array([frame.descriptor for frame in frames], np.float64)
+    steps = np.sqrt(np.mean(np.diff(looks, axis=0) ** 2, axis=1))
+    times = np.array([frame.time for frame in frames[1:]])
+    for n, span in enumerate(spans):
+        inside = steps[(times >= span.start) & (times < span.end)]
+        changes[n] = inside.mean() if len(inside) else 0.0
+    return changes
+
+
+def _new_words(spans: Sequence[Span], lines: Sequence[Line]) -> NDArray[np.float64]:
+    """Return the number of different words that are said in each window and not in the one
+    before.
+    """
+    said = [
+        {
+            word
+            for line in lines
+            if line.start < span.end and span.start < line.end
+            for word in normal(line.text).split()
+        }
+        for span in spans
+    ]
+    before = [set[str](), *said[:-1]]
+    return np.array([len(here - last) for here, last in zip(said, before, strict=True)], float)
+
+
+def listed_spans(moments: Sequence[Span], windows: Sequence[Places]) -> tuple[Span, ...]:
+    """Return the stretches of a video that windows cover, in order and merged."""
+    spans = [Span(moments[first].start, moments[last - 1].end) for first, last in windows]
+    return merge_spans(spans, Span(moments[0].start, moments[-1].end))

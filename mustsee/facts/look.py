@@ -10,19 +10,15 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.questions.rows import NumberedTexts, complete_texts
-from mustsee.records import Fact, Span, Video
+from mustsee.records import Fact, Span
 from mustsee.replies.forms import Form, form, list_of, record, whole
-from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, video_span
-from mustsee.verify.conditions.video_frames import VideoFrames
 
 PROMPT = "facts/look"
 SEEN, NOT_SEEN, UNSURE = "SEEN", "NOT SEEN", "UNSURE"
-SHOWN_MARGIN_S = 1.0  # seconds around a span that are shown with it
 TRUTH = {SEEN: True, NOT_SEEN: False, UNSURE: None}
 _LINE = re.compile(
     r"^[\s>*_#•-]*(?:(?:phrase|fact|no\.?)\s*)?(\d{1,3})[*_]*\s*(?:[:：)]|\.(?=\s))[\s*_]*(.*)$",
@@ -62,28 +58,6 @@ async def look(
     )
     said = dict(zip(order, verdicts, strict=True))
     return [TRUTH[said[n]] for n in range(len(asked))]
-
-
-async def show_spans(
-    video: Video, spans: Sequence[Span], see: Condition, frames: VideoFrames, *, spoken: float
-) -> dict[str, Any]:
-    """Return what a request shows of some spans of a video, with a second around each: its
-    `images`, and the `video`, `spans`, `frames` and `lines` of its prompt. `spoken`: seconds around
-    what is shown of which lines are, too.
-    """
-    full = video_span(video)
-    wide = [Span(s.start - SHOWN_MARGIN_S, s.end + SHOWN_MARGIN_S) for s in spans]
-    planned = plan(see, full, wide)
-    times = planned.times if planned else ()
-    shown = planned.spans if planned else (full,)
-    heard = merge_spans([Span(s.start - spoken, s.end + spoken) for s in shown], full)
-    return {
-        "images": await frames.jpegs(times, see),
-        "video": full,
-        "spans": shown,
-        "frames": times,
-        "lines": lines_within(video.lines or (), heard),
-    }
 
 
 def verdicts_form(count: int) -> Form[tuple[str, ...]]:

@@ -1,6 +1,6 @@
 """Takes claims apart: each that holds is looked at closer, part by part.
 
-    claims = await check_parts(video, claims, verifier, frames, rules, tally, seed=seed)
+    claims = await check_parts(work, claims, rules)
 
 PART 1: the dog gets out over the hedge | WRONG | 96.5: it slips through a gap below
 
@@ -16,17 +16,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
-from mustsee.facts.deep_settings import ClaimRules
-from mustsee.facts.look import SHOWN_MARGIN_S, show_spans
-from mustsee.facts.unread import StepTally, gather_readable
+from mustsee.facts.settings import ClaimRules
+from mustsee.facts.work import VideoWork
 from mustsee.questions.rows import Rows, parse_choice, rows_form
-from mustsee.records import Claim, Span, Video
+from mustsee.records import Claim, Span
 from mustsee.replies.forms import Form
 from mustsee.text import terms, words
 from mustsee.verify.conditions.seen import Condition, merge_spans
-from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.conditions.video_frames import SHOWN_MARGIN_S
 
 PROMPT = "facts/parts"
 SHOWN, WRONG, NOT_SHOWN = "SHOWN", "WRONG", "NOT SHOWN"
@@ -50,14 +48,7 @@ class StatedPart:
 
 
 async def check_parts(
-    video: Video,
-    claims: Sequence[Claim],
-    verifier: Asker,
-    frames: VideoFrames,
-    rules: ClaimRules,
-    tally: StepTally,
-    *,
-    seed: int,
+    work: VideoWork, claims: Sequence[Claim], rules: ClaimRules
 ) -> dict[str, Claim]:
     """Return the claims by their id; those of which two looks, at other frames, find the same part
     wrong or not shown have the reason in `drop`, the others none. Raises BadRow if no first look
@@ -66,11 +57,9 @@ async def check_parts(
 
     async def look_once(number: int, some: Sequence[Claim], see: Condition) -> FaultsById:
         groups = group_shown(some, see, rules.parts_together)
-        looks = [
-            look_at_parts(video, group, verifier, frames, rules, see, seed=seed + number)
-            for group in groups
-        ]
-        found = await gather_readable(looks, tally, PART_LOOKS, may_lack=number > 1)
+        own = work.with_seed(number)
+        looks = [look_at_parts(own, group, rules, see) for group in groups]
+        found = await work.gather_readable(looks, PART_LOOKS, may_lack=number > 1)
         return {
             claim.claim_id: faults
             for group, parts in zip(groups, found, strict=True)
@@ -86,7 +75,7 @@ async def check_parts(
     if doubted:
         second = await look_once(2, doubted, replace(rules.parts, at=SECOND_AT))
     drops = {name: drop_reason(first[name], faults) for name, faults in second.items()}
-    tally.add(NOT_WHOLLY, sum(drop is not None for drop in drops.values()))
+    work.count(NOT_WHOLLY, sum(drop is not None for drop in drops.values()))
     return {claim.claim_id: replace(claim, drop=drops.get(claim.claim_id)) for claim in claims}
 
 
@@ -124,22 +113,15 @@ def wide_spans(claims: Sequence[Claim]) -> list[Span]:
 
 
 async def look_at_parts(
-    video: Video,
-    claims: Sequence[Claim],
-    verifier: Asker,
-    frames: VideoFrames,
-    rules: ClaimRules,
-    see: Condition,
-    *,
-    seed: int,
+    work: VideoWork, claims: Sequence[Claim], rules: ClaimRules, see: Condition
 ) -> tuple[tuple[StatedPart, ...], ...]:
     """Return the parts of each claim as one look finds them."""
     spans = [span for claim in claims for span in claim.shown]
-    return await verifier.ask(
+    return await work.roles.verifier.ask(
         PROMPT,
         parts_form(len(claims)),
-        seed=seed,
-        **await show_spans(video, spans, see, frames, spoken=rules.spoken_margin),
+        seed=work.seed,
+        **await work.show_spans(spans, see, spoken=rules.spoken_margin),
         statements=tuple(claim.text for claim in claims),
     )
 

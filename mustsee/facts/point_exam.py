@@ -1,7 +1,7 @@
 """Exams of open questions: what a reader without the video says does not count, nor what a viewer
 does not say.
 
-    questions = await examine_open(drafts, video, roles, frames, settings, tally)
+    questions = await examine_open(work, drafts, rules)
 
 A guesser answers each question alone, and once more with all others of the video in view: those
 without options, since the ones with options are released apart.
@@ -20,19 +20,16 @@ from typing import TypeVar
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.claims import MAX_WORDS
-from mustsee.facts.deep_settings import PointRules
-from mustsee.facts.look import show_spans
 from mustsee.facts.point_grades import grade_answers
 from mustsee.facts.points import OpenDraft, Statement, compose_open, evidence_of
-from mustsee.facts.unread import StepTally, gather_readable
+from mustsee.facts.settings import PointRules
+from mustsee.facts.work import VideoWork, divide_by
 from mustsee.judge.points import PointsGrade
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import evidence_metrics, needed_seconds, reach
 from mustsee.questions.rows import Row, Rows, numbered_rows, rows_form
-from mustsee.records import COUNTED, GIVEN, UNREACHED, Provenance, Question, Span, Video
+from mustsee.records import COUNTED, GIVEN, UNREACHED, Question, Span
 from mustsee.replies.forms import Form
-from mustsee.verify.conditions.seen import video_span
-from mustsee.verify.conditions.video_frames import VideoFrames
 
 T = TypeVar("T")
 BLIND, SEEN = "facts/answer_blind", "facts/answer_seen"
@@ -56,15 +53,6 @@ class SeenAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PointRoles:
-    """The models of an exam. `grader`: compares answers with points; it answers none."""
-
-    guesser: Asker
-    verifier: Asker
-    grader: Asker
-
-
-@dataclass(frozen=True, kw_only=True)
 class PointGrades:
     """The grades of the answers to one question.
 
@@ -79,27 +67,19 @@ class PointGrades:
 
 
 async def examine_open(
-    drafts: Sequence[OpenDraft],
-    video: Video,
-    roles: PointRoles,
-    frames: VideoFrames,
-    rules: PointRules,
-    tally: StepTally,
-    by: Provenance,
-    *,
-    seed: int,
+    work: VideoWork, drafts: Sequence[OpenDraft], rules: PointRules
 ) -> tuple[Question, ...]:
     """Return the drafts as questions with the state of each point; those with too few points left,
     or from too little video, have the reason in `drop`. Raises BadRow if no request of a step could
     be read.
     """
-    questions = [compose_open(draft, video, by) for draft in drafts]
+    questions = [compose_open(draft, work) for draft in drafts]
     if not questions:
         return ()
     alone, in_view, seen = await asyncio.gather(
-        answer_alone(questions, roles.guesser, tally, seed=seed),
-        answer_in_view(questions, roles.guesser, tally, seed=seed),
-        answer_seen(questions, video, roles.verifier, frames, rules, tally, seed=seed),
+        answer_alone(work, questions),
+        answer_in_view(work, questions),
+        answer_seen(work, questions, rules),
     )
     wrong = [wrong_statements(draft, rules.contradictions) for draft in drafts]
 
@@ -109,7 +89,7 @@ async def examine_open(
         question, written = questions[n], drafts[n].answer
         texts = {"alone": alone, "in_view": in_view, "seeing": view.answer, "written": written}
         grades = await grade_answers(
-            question.question, texts, question.points, known, roles.grader, seed=seed
+            question.question, texts, question.points, known, work.roles.writer, seed=work.seed
         )
         return PointGrades(**grades)
 
@@ -118,7 +98,7 @@ async def examine_open(
         for n, (one, other, view, known) in enumerate(zip(alone, in_view, seen, wrong, strict=True))
         if one is not None and other is not None and view is not None
     ]
-    found = await gather_readable([request for _, request in asked], tally, GRADES)
+    found = await work.gather_readable([request for _, request in asked], GRADES)
     grades = dict(zip((n for n, _ in asked), found, strict=True))
     doubted = {
         point.facts
@@ -129,7 +109,7 @@ async def examine_open(
     }
     done = tuple(
         settle_points(
-            question, draft, video_span(video), rules, known, grades.get(n),
+            question, draft, work.span, rules, known, grades.get(n),
             view.fault if view else "", doubted,
         )
         for n, (question, draft, known, view) in enumerate(
@@ -137,42 +117,30 @@ async def examine_open(
         )
     )  # fmt: skip
     states = Counter(point.state for question in done for point in question.points)
-    tally.add(POINTS_GIVEN, states[GIVEN])
-    tally.add(POINTS_UNREACHED, states[UNREACHED])
+    work.count(POINTS_GIVEN, states[GIVEN])
+    work.count(POINTS_UNREACHED, states[UNREACHED])
     return done
 
 
-async def answer_alone(
-    questions: Sequence[Question],
-    guesser: Asker,
-    tally: StepTally,
-    *,
-    seed: int,
-) -> list[str | None]:
+async def answer_alone(work: VideoWork, questions: Sequence[Question]) -> list[str | None]:
     """Return an answer to each question by a reader who sees nothing else; null: unreadable."""
 
     async def answer_one(question: Question) -> str:
-        (answer,) = await answer_blind([question], [], guesser, seed=seed)
+        (answer,) = await answer_blind([question], [], work.roles.guesser, seed=work.seed)
         return answer
 
     requests = [answer_one(question) for question in questions]
-    return await gather_readable(requests, tally, BLIND_ANSWERS)
+    return await work.gather_readable(requests, BLIND_ANSWERS)
 
 
-async def answer_in_view(
-    questions: Sequence[Question],
-    guesser: Asker,
-    tally: StepTally,
-    *,
-    seed: int,
-) -> list[str | None]:
+async def answer_in_view(work: VideoWork, questions: Sequence[Question]) -> list[str | None]:
     """Return an answer to each question by a reader who sees all the others; null: unreadable."""
-    chunks = _chunks(questions, BLIND_TOGETHER)
+    chunks, guesser = divide_by(questions, BLIND_TOGETHER), work.roles.guesser
     requests = [
-        answer_blind(chunk, [q for q in questions if q not in chunk], guesser, seed=seed + 1)
+        answer_blind(chunk, [q for q in questions if q not in chunk], guesser, seed=work.seed + 1)
         for chunk in chunks
     ]
-    found = await gather_readable(requests, tally, BLIND_ANSWERS)
+    found = await work.gather_readable(requests, BLIND_ANSWERS)
     return _flat(chunks, found)
 
 
@@ -190,14 +158,7 @@ async def answer_blind(
 
 
 async def answer_seen(
-    questions: Sequence[Question],
-    video: Video,
-    verifier: Asker,
-    frames: VideoFrames,
-    rules: PointRules,
-    tally: StepTally,
-    *,
-    seed: int,
+    work: VideoWork, questions: Sequence[Question], rules: PointRules
 ) -> list[SeenAnswer | None]:
     """Return an answer to each question by a viewer of its evidence; null: unreadable. Questions
     whose evidence begins at about the same time are answered together.
@@ -205,17 +166,17 @@ async def answer_seen(
 
     async def answer_some(chunk: Sequence[Question]) -> tuple[SeenAnswer, ...]:
         spans = [span for question in chunk for span in question.evidence]
-        return await verifier.ask(
+        return await work.roles.verifier.ask(
             SEEN,
             seen_answers_form(len(chunk)),
-            seed=seed,
-            **await show_spans(video, spans, rules.see, frames, spoken=SPOKEN_MARGIN_S),
+            seed=work.seed,
+            **await work.show_spans(spans, rules.see, spoken=SPOKEN_MARGIN_S),
             asked=tuple(question.question for question in chunk),
         )
 
     order = sorted(range(len(questions)), key=lambda n: questions[n].evidence[0].start)
-    chunks = _chunks([questions[n] for n in order], rules.together)
-    found = await gather_readable([answer_some(c) for c in chunks], tally, SEEN_ANSWERS)
+    chunks = divide_by([questions[n] for n in order], rules.together)
+    found = await work.gather_readable([answer_some(c) for c in chunks], SEEN_ANSWERS)
     by_place = dict(zip(order, _flat(chunks, found), strict=True))
     return [by_place[n] for n in range(len(questions))]
 
@@ -395,12 +356,6 @@ def contradictions(wrong: Sequence[str], grades: PointGrades, most: int) -> tupl
         if verdict == -1 and MIN_WRONG_WORDS <= len(words.split()) <= MAX_WORDS
     ]
     return tuple(dict.fromkeys((*guessed[: most // 2], *kept)))[:most]
-
-
-def _chunks(items: Sequence[Question], most: int) -> list[Sequence[Question]]:
-    """Return the items in order, in as few parts of even size as hold at most `most` each."""
-    parts = -(-len(items) // most)
-    return [items[n * len(items) // parts : (n + 1) * len(items) // parts] for n in range(parts)]
 
 
 def _flat(

@@ -106,9 +106,7 @@ def answers_grade_form(
             raise Unparsed(f"{what}: answer {LETTERS[min(both)]} both states and contradicts it")
         return PointVerdict(stated, contradicted, row["words"])
 
-    def read_verdicts(
-        rows: Rows,
-    ) -> tuple[tuple[PointVerdict, ...], tuple[frozenset[int], ...]]:
+    def read_verdicts(rows: Rows) -> tuple[tuple[PointVerdict, ...], tuple[frozenset[int], ...]]:
         made = numbered_rows(rows.get("statement", ()), statements, "statement")
         return (
             tuple(map(read_verdict, numbered_rows(rows["point"], points, "point"))),

@@ -1,6 +1,6 @@
 """Open questions with points, written of verified claims and facts.
 
-    drafts = await write_some(video, statements, writer, wanted, skills, rules, seed=seed)
+    drafts = await write_some(work, statements, wanted)
 
 QUESTION 1: cause | How does it come about that the box is opened, and what comes of it?
 POINT 1: 3 | C4
@@ -17,21 +17,21 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.facts.claims import claim_spans, sentence
-from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.mix import Skill
+from mustsee.facts.settings import PointRules
 from mustsee.facts.table import TruthTable
-from mustsee.questions.drafts import Draft, question_id
+from mustsee.facts.work import VideoWork
+from mustsee.questions.drafts import Draft
 from mustsee.questions.rows import Row, Rows, rows_form
-from mustsee.records import Claim, Fact, Point, Provenance, Question, Span, Video
+from mustsee.records import Claim, Fact, Point, Question, Span
 from mustsee.replies.forms import Form
-from mustsee.verify.conditions.seen import merge_spans, video_span
+from mustsee.verify.conditions.seen import merge_spans
 
 PROMPT = "facts/questions"
-RECIPE = "facts"  # `recipe` of the questions
 FORM = "points"  # `form` of the questions
 POINT_KINDS = ("event", "state", "cause", "object")  # kinds of facts that may be points
 MAX_FACTS = 150  # facts that the writer is shown beside the claims
@@ -70,10 +70,46 @@ class Statement:
 
 @dataclass(frozen=True, kw_only=True)
 class Statements:
-    """What points can be made of: `claims` C1, C2, ... and `facts` F1, F2, ... in their order."""
+    """What points can be made of: `claims` C1, C2, ... and `facts` F1, F2, ... in their order; by
+    which `rules`, for questions of which `skills`.
+    """
 
     claims: tuple[Statement, ...]
     facts: tuple[Statement, ...]
+    rules: PointRules
+    skills: tuple[Skill, ...] = ()
+
+    def show(self, drafts: Sequence[OpenDraft]) -> list[dict[str, str]]:
+        """Return drafts as prompts show them, their points by the ids of the statements."""
+        letters = (("C", self.claims), ("F", self.facts))
+        ids = {o.facts[0]: f"{c}{n}" for c, some in letters for n, o in enumerate(some, 1)}
+        return [
+            {
+                "skill": draft.skill,
+                "question": draft.question,
+                "ids": ", ".join(ids[one.facts[0]] for one in draft.statements),
+                "answer": draft.answer,
+                "remark": draft.remark,
+            }
+            for draft in drafts
+        ]
+
+    def variables(self, published: Sequence[OpenDraft]) -> dict[str, Any]:
+        """Return what prompts show of them and of drafts that are `published` already; `uses_left`:
+        of how many further questions each claim may be a point.
+        """
+        used = Counter(one.facts[0] for draft in published for one in draft.statements)
+        most = self.rules.of_claim
+        return {
+            "claims": self.claims,
+            "facts": self.facts,
+            "least": self.rules.least,
+            "most": self.rules.most,
+            "of_claim": most,
+            "one_scene": self.rules.one_scene,
+            "uses_left": [max(0, most - used[claim.facts[0]]) for claim in self.claims],
+            "published": self.show(published),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +136,9 @@ class WantedSkill:
     definition: str = field(default="")
 
 
-def make_statements(table: TruthTable, claims: Sequence[Claim]) -> Statements:
+def make_statements(
+    table: TruthTable, claims: Sequence[Claim], rules: PointRules, skills: Sequence[Skill]
+) -> Statements:
     """Return what points can be made of: the claims that hold, and verified facts of some kinds, of
     many as many as may be shown, evenly over time.
     """
@@ -110,6 +148,8 @@ def make_statements(table: TruthTable, claims: Sequence[Claim]) -> Statements:
     return Statements(
         claims=tuple(_claim_statement(claim, table) for claim in held),
         facts=tuple(_fact_statement(facts[n * len(facts) // most]) for n in range(most)),
+        rules=rules,
+        skills=tuple(skills),
     )
 
 
@@ -128,70 +168,30 @@ def _fact_statement(fact: Fact) -> Statement:
 
 
 async def write_some(
-    video: Video,
+    work: VideoWork,
     statements: Statements,
-    writer: Asker,
     wanted: Mapping[str, int],
-    skills: Sequence[Skill],
-    rules: PointRules,
     *,
-    seed: int,
     published: Sequence[OpenDraft] = (),
     returned: Sequence[OpenDraft] = (),
 ) -> tuple[OpenDraft, ...]:
     """Return open questions of one request, none like those `published`. `returned`: what an editor
     sent back, to be written again. Raises BadRow if no reply can be parsed.
     """
-    defined = {skill.name: skill.definition for skill in skills}
+    defined = {skill.name: skill.definition for skill in statements.skills}
     asked = [WantedSkill(name, n, defined[name]) for name, n in wanted.items() if n > 0]
-    return await writer.ask(
+    return await work.roles.writer.ask(
         PROMPT,
-        questions_form(statements, [skill.name for skill in asked], rules),
-        seed=seed,
-        seconds=video_span(video).seconds,
-        claims=statements.claims,
-        facts=statements.facts,
+        questions_form(statements, [skill.name for skill in asked]),
+        seed=work.seed,
+        seconds=work.span.seconds,
+        **statements.variables(published),
         wanted=asked,
-        least=rules.least,
-        most=rules.most,
-        of_claim=rules.of_claim,
-        one_scene=rules.one_scene,
-        uses_left=count_uses_left(statements, published, rules),
-        published=show_drafts(published, statements),
-        returned=show_drafts(returned, statements),
+        returned=statements.show(returned),
     )
 
 
-def count_uses_left(
-    statements: Statements, published: Sequence[OpenDraft], rules: PointRules
-) -> list[int]:
-    """Return of how many further questions each claim may be a point."""
-    used = Counter(one.facts[0] for draft in published for one in draft.statements)
-    return [max(0, rules.of_claim - used[claim.facts[0]]) for claim in statements.claims]
-
-
-def show_drafts(drafts: Sequence[OpenDraft], statements: Statements) -> list[dict[str, str]]:
-    """Return drafts as prompts show them, their points by the ids of the statements."""
-    ids = {
-        one.facts[0]: f"{letter}{n}"
-        for letter, some in (("C", statements.claims), ("F", statements.facts))
-        for n, one in enumerate(some, 1)
-    }
-    return [
-        {
-            "skill": draft.skill,
-            "question": draft.question,
-            "ids": ", ".join(ids[one.facts[0]] for one in draft.statements),
-            "answer": draft.answer,
-            "remark": draft.remark,
-        }
-        for draft in drafts
-    ]
-
-
-def questions_form(
-    statements: Statements, skills: Sequence[str], rules: PointRules
-) -> Form[tuple[OpenDraft, ...]]:
+def questions_form(statements: Statements, skills: Sequence[str]) -> Form[tuple[OpenDraft, ...]]:
     """Return the form of a reply with open questions. Its `read` raises Unparsed for an unknown
     skill, statement or weight, and for a question with fewer points than `least`.
     """
@@ -215,7 +215,7 @@ def questions_form(
                     f"question {row.number} has the skill {row['skill'][:40]!r}, not one of "
                     f"{', '.join(skills)}"
                 )
-            drafts.append(read_draft(row, skill, rows, statements, rules))
+            drafts.append(read_draft(row, skill, rows, statements))
         return tuple(drafts)
 
     return rows_form(cells, optional=cells).map(read_questions)
@@ -230,13 +230,11 @@ def check_numbers(rows: Rows, kind: str) -> None:
         raise Unparsed(f"POINT {min(strays)} belongs to no question of this number")
 
 
-def read_draft(
-    row: Row, skill: str, rows: Rows, statements: Statements, rules: PointRules
-) -> OpenDraft:
+def read_draft(row: Row, skill: str, rows: Rows, statements: Statements) -> OpenDraft:
     """Return the question of a row, with the points and the answer of its number. Raises Unparsed
     for an unknown statement or weight, and for fewer points than `least`.
     """
-    text = row["question"]
+    text, rules = row["question"], statements.rules
     if not 4 <= len(text.split()) <= MAX_QUESTION_WORDS:
         raise Unparsed(f"question {row.number} has {len(text.split())} words; 8 to 25 are wanted")
     chosen: dict[str, tuple[Statement, int]] = {}
@@ -273,25 +271,17 @@ def _read_point(row: Row, statements: Statements) -> tuple[Statement, int]:
     return listed[number - 1], int(weight)
 
 
-def compose_open(draft: OpenDraft, video: Video, by: Provenance) -> Question:
+def compose_open(draft: OpenDraft, work: VideoWork) -> Question:
     """Return the record of an open question before its exam: all points count."""
-    texts = [statement.text for statement in draft.statements]
-    answer = " ".join(texts)
-    name = question_id(video.video_id, RECIPE, Draft(question=draft.question, answer=answer))
+    answer = " ".join(statement.text for statement in draft.statements)
     points = tuple(
         Point(text=statement.text, weight=weight, facts=statement.facts)
         for statement, weight in zip(draft.statements, draft.weights, strict=True)
     )
-    return Question(
-        question_id=name,
-        video_id=video.video_id,
-        recipe=RECIPE,
-        question=draft.question,
+    return work.make_question(
+        Draft(question=draft.question, answer=answer),
         question_type=QUESTION_TYPE,
-        answer=answer,
-        evidence=evidence_of(draft.statements, video_span(video)),
-        subsets=("full",),
-        provenance=by,
+        evidence=evidence_of(draft.statements, work.span),
         form=FORM,
         skill=draft.skill,
         points=points,

@@ -1,6 +1,6 @@
 """Verifies claims by choosing: the verifier judges each claim among altered versions of it.
 
-    claims = await weigh_claims(video, table, claims, verifier, guesser, frames, settings, tally)
+    claims = await weigh_claims(work, table, claims, rules)
 
 The versions of some claims are shown in one list, shuffled and unmarked, beside the frames and
 lines of all their moments. Two looks with other orders and other frames judge each statement; where
@@ -17,20 +17,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.facts.claims import claim_spans
-from mustsee.facts.deep_settings import ClaimRules
-from mustsee.facts.look import show_spans
 from mustsee.facts.parts import check_parts
+from mustsee.facts.settings import ClaimRules
 from mustsee.facts.table import TruthTable
-from mustsee.facts.unread import StepTally, gather_readable
+from mustsee.facts.work import VideoWork, divide_by
 from mustsee.questions.drafts import exact_spans
 from mustsee.questions.rows import Row, Rows, numbered_rows, parse_choice, rows_form
-from mustsee.records import Claim, Span, Video
+from mustsee.records import Claim, Span
 from mustsee.replies.forms import Form
-from mustsee.verify.conditions.seen import merge_spans, video_span
-from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.conditions.seen import merge_spans
 from mustsee.verify.guess.ask import rank
 
 PROMPT = "facts/weigh"
@@ -58,16 +55,7 @@ class Weight:
 
 
 async def weigh_claims(
-    video: Video,
-    table: TruthTable,
-    claims: Sequence[Claim],
-    verifier: Asker,
-    guesser: Asker,
-    frames: VideoFrames,
-    rules: ClaimRules,
-    tally: StepTally,
-    *,
-    seed: int,
+    work: VideoWork, table: TruthTable, claims: Sequence[Claim], rules: ClaimRules
 ) -> tuple[Claim, ...]:
     """Return the claims with what looks found of them and of their altered versions; those that do
     not hold have the reason in `drop`. Raises BadRow if no look of a round could be read.
@@ -76,13 +64,8 @@ async def weigh_claims(
 
     async def weigh_round(number: int, asked: Sequence[Sequence[Claim]]) -> dict[str, Weight]:
         weights: dict[str, Weight] = {}
-        looks = [
-            weigh_group(
-                video, table, group, verifier, frames, rules, seed=seed + number, at=AT[number]
-            )
-            for group in asked
-        ]
-        for found in await gather_readable(looks, tally, CLAIM_LOOKS):
+        looks = [weigh_group(work, table, group, rules, number) for group in asked]
+        for found in await work.gather_readable(looks, CLAIM_LOOKS):
             weights |= found or {}
         return weights
 
@@ -94,12 +77,12 @@ async def weigh_claims(
     judged = {c.claim_id: judge_claim(c, rounds) for group in groups for c in group}
     found = [c for c in judged.values() if c.drop in (None, NO_TWO_AGREE)]
     apart = [claim for claim in found if claim.kind not in WHOLE_KINDS]
-    judged |= await check_parts(video, apart, verifier, frames, rules, tally, seed=seed)
+    judged |= await check_parts(work, apart, rules)
     held = [claim for claim in judged.values() if claim.drop is None]
-    tally.add(HELD, len(held))
-    tally.add(NOT_HELD, len(judged) - len(held))
-    plausible = await find_plausible(held, guesser, tally, seed=seed)
-    tally.add(PLAUSIBLE, sum(plausible.values()))
+    work.count(HELD, len(held))
+    work.count(NOT_HELD, len(judged) - len(held))
+    plausible = await find_plausible(work, held)
+    work.count(PLAUSIBLE, sum(plausible.values()))
     return tuple(
         replace(done, plausible=plausible.get(done.claim_id))
         for claim in claims
@@ -109,51 +92,37 @@ async def weigh_claims(
 
 def group_claims(
     claims: Sequence[Claim], table: TruthTable, rules: ClaimRules
-) -> list[list[Claim]]:
+) -> list[Sequence[Claim]]:
     """Return the claims in groups that one look judges: neighbours in time; those for which the
     whole video must be shown by themselves.
     """
-
-    def split(some: Sequence[Claim]) -> list[list[Claim]]:
-        parts = -(-len(some) // rules.together)
-        return [
-            list(some[n * len(some) // parts : (n + 1) * len(some) // parts]) for n in range(parts)
-        ]
 
     ordered = sorted(claims, key=lambda c: (claim_spans(c, table)[0].start, c.claim_id))
     return [
         group
         for whole in (False, True)
-        for group in split([c for c in ordered if (c.kind in WHOLE_KINDS) == whole])
+        for group in divide_by(
+            [c for c in ordered if (c.kind in WHOLE_KINDS) == whole], rules.together
+        )
     ]
 
 
 async def weigh_group(
-    video: Video,
-    table: TruthTable,
-    claims: Sequence[Claim],
-    verifier: Asker,
-    frames: VideoFrames,
-    rules: ClaimRules,
-    *,
-    seed: int,
-    at: float = 0.5,
+    work: VideoWork, table: TruthTable, claims: Sequence[Claim], rules: ClaimRules, number: int
 ) -> dict[str, Weight]:
-    """Return what one look says of some claims and of their altered versions, by their text. `at`:
-    position of a frame in its interval, 0 to 1.
+    """Return what one look says of some claims and of their altered versions, by their text.
+    `number`: of its round.
     """
+    seed = work.seed + number
     texts = sorted({text for claim in claims for text in versions(claim)})
     random.Random(f"{seed}/{claims[0].claim_id}/weigh").shuffle(texts)
     see, spans = rules.look, [s for claim in claims for s in claim_spans(claim, table)]
     if claims[0].kind in WHOLE_KINDS:
-        see, spans = rules.whole, [video_span(video)]
-    shown = await show_spans(video, spans, replace(see, at=at), frames, spoken=rules.spoken_margin)
-    weights = await verifier.ask(
-        PROMPT,
-        weigh_form(len(texts), shown["video"]),
-        seed=seed,
-        **shown,
-        statements=tuple(texts),
+        see, spans = rules.whole, [work.span]
+    see = replace(see, at=AT[number])
+    shown = await work.show_spans(spans, see, spoken=rules.spoken_margin)
+    weights = await work.roles.verifier.ask(
+        PROMPT, weigh_form(len(texts), shown["video"]), seed=seed, **shown, statements=tuple(texts)
     )
     return dict(zip(texts, weights, strict=True))
 
@@ -221,25 +190,16 @@ def judge_claim(claim: Claim, rounds: Sequence[Mapping[str, Weight]]) -> Claim:
     return replace(claim, altered=altered, shown=own.shown, drop=drop)
 
 
-async def find_plausible(
-    claims: Sequence[Claim],
-    guesser: Asker,
-    tally: StepTally,
-    *,
-    seed: int,
-) -> dict[str, bool]:
+async def find_plausible(work: VideoWork, claims: Sequence[Claim]) -> dict[str, bool]:
     """Return for each claim, by id, whether a reader without the video ranks it before its altered
     versions. Claims of a request that cannot be read have no entry.
     """
-    found: dict[str, bool] = {}
-    for start in range(0, len(claims), CONTROL_TOGETHER):
-        part = claims[start : start + CONTROL_TOGETHER]
-        asked = [(f"{CONTROL_QUESTION} ({n})", versions(c)) for n, c in enumerate(part, 1)]
-        tally.requests.add_sent(CLAIM_CONTROLS)
-        try:
-            ranked = await rank(asked, guesser, seed=seed)
-        except BadRow as error:
-            tally.requests.add_unread(CLAIM_CONTROLS, error)
-            continue
-        found |= {c.claim_id: order[0] == 0 for c, order in zip(part, ranked, strict=True)}
-    return found
+    parts = [claims[n : n + CONTROL_TOGETHER] for n in range(0, len(claims), CONTROL_TOGETHER)]
+    asked = [
+        [(f"{CONTROL_QUESTION} ({n})", versions(c)) for n, c in enumerate(part, 1)]
+        for part in parts
+    ]
+    ranks = [rank(each, work.roles.guesser, seed=work.seed) for each in asked]
+    found = await work.gather_readable(ranks, CLAIM_CONTROLS, may_lack=True)
+    read = [(p, ranked) for p, ranked in zip(parts, found, strict=True) if ranked is not None]
+    return {c.claim_id: o[0] == 0 for p, r in read for c, o in zip(p, r, strict=True)}

@@ -1,6 +1,6 @@
 """Questions that ask when something is seen, with ends that closer looks set (`forms.when`).
 
-    asked = await ask_when(video, table, verifier, frames, settings, tally, by)
+    asked = await ask_when(work, table, settings)
 
 The truth table proves that there is no other time: at every moment but those of the answer a look
 found the fact false. Where it begins and ends within a moment, closer looks find: each sees half of
@@ -15,21 +15,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.facts.cases import Stretch
 from mustsee.facts.forms.when import WhenForm, runs_of
 from mustsee.facts.look import look
-from mustsee.facts.points import RECIPE
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
-from mustsee.facts.unread import StepTally
-from mustsee.questions.drafts import Draft, evidence_metrics, question_id
+from mustsee.facts.work import VideoWork
+from mustsee.questions.drafts import Draft, evidence_metrics
 from mustsee.questions.templates import word_spans
-from mustsee.records import WHEN, Fact, FormCount, Provenance, Question, Span, Video
-from mustsee.verify.conditions.seen import plan, video_span
-from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.records import WHEN, Fact, FormCount, Question, Span
 
 END_LOOKS = "looks at ends of spans"  # `what` of the requests
 ENDS_SET = "questions that ask when, with ends set by closer looks"  # name of a count in run.json
@@ -96,15 +92,7 @@ def _find_form(settings: FactSettings) -> tuple[str, WhenForm] | None:
     return next(((k, f) for k, f in forms if isinstance(f, WhenForm) and f.questions > 0), None)
 
 
-async def ask_when(
-    video: Video,
-    table: TruthTable,
-    verifier: Asker,
-    frames: VideoFrames,
-    settings: FactSettings,
-    tally: StepTally,
-    by: Provenance,
-) -> WhenQuestions:
+async def ask_when(work: VideoWork, table: TruthTable, settings: FactSettings) -> WhenQuestions:
     """Return the questions that ask when, as many as are wanted and have ends that closer
     looks agree on. A look without a readable reply tells nothing, and is counted.
     """
@@ -113,20 +101,20 @@ async def ask_when(
         return WhenQuestions()
     key, form = wanted
     stems = list(form.stems(table, Random(f"{settings.seed}/{key}")))
-    judge = _make_judge(video, verifier, frames, form, settings.seed, tally)
+    judge = _make_judge(work, form)
     asked: list[Question] = []
     tried = 0
     while tried < len(stems) and (missing := form.questions - len(asked)) > 0:
         part = stems[tried : tried + missing]
         found = await find_spans(table, part, judge, form.ends)
         asked += [
-            compose_when(stem, spans, video.video_id, by)
+            compose_when(stem, spans, work)
             for stem, spans in zip(part, found, strict=True)
             if spans is not None
         ]
         tried += len(part)
-    tally.add(ENDS_SET, len(asked))
-    tally.add(ENDS_OPEN, tried - len(asked))
+    work.count(ENDS_SET, len(asked))
+    work.count(ENDS_OPEN, tried - len(asked))
     count = FormCount(form=key, possible=len(stems), drafted=tried, chosen=len(asked))
     return WhenQuestions(questions=tuple(asked), forms=(count,) if stems else ())
 
@@ -139,7 +127,7 @@ async def find_spans(
     """
     runs = [(n, run) for n, stem in enumerate(stems) for run in runs_of(table, stem)]
     ends = [end for n, run in runs for end in _list_ends(table, table.by_id[stems[n].centre], run)]
-    times = await set_ends(ends, judge, width, table.stretch(0, len(table.moments) - 1))
+    times = await set_ends(ends, judge, width, table.whole)
     found: list[list[Span] | None] = [[] for _ in stems]
     for (n, _), start, end in zip(runs, times[::2], times[1::2], strict=True):
         spans = found[n]
@@ -199,28 +187,19 @@ def _span(one: float, other: float) -> Span:
     return Span(min(one, other), max(one, other))
 
 
-def _make_judge(
-    video: Video,
-    verifier: Asker,
-    frames: VideoFrames,
-    form: WhenForm,
-    seed: int,
-    tally: StepTally,
-) -> Judge:
+def _make_judge(work: VideoWork, form: WhenForm) -> Judge:
     """Return what says of facts whether they are seen in a span each; null where a look cannot tell
     or has no readable reply. One look judges all facts of one span.
     """
 
     async def look_once(span: Span, facts: Sequence[Fact], more: int) -> list[bool | None]:
-        planned = plan(form.look, video_span(video), (span,))
-        times = planned.times if planned else ()
-        tally.requests.add_sent(END_LOOKS)
+        work.requests.add_sent(END_LOOKS)
         try:
-            images = await frames.jpegs(times, form.look)
-            asked = [(fact, span) for fact in facts]
-            return await look(asked, images, times, verifier, seed=seed + more)
+            times, images = await work.show(form.look, (span,))
+            asked, verifier = [(fact, span) for fact in facts], work.roles.verifier
+            return await look(asked, images, times, verifier, seed=work.seed + more)
         except BadRow as error:
-            tally.requests.add_unread(END_LOOKS, error)
+            work.requests.add_unread(END_LOOKS, error)
             return [None] * len(facts)
 
     async def judge(asked: Sequence[tuple[Fact, Span]], more: int) -> list[bool | None]:
@@ -239,19 +218,14 @@ def _make_judge(
     return judge
 
 
-def compose_when(stem: Stem, spans: tuple[Span, ...], video_id: str, by: Provenance) -> Question:
+def compose_when(stem: Stem, spans: tuple[Span, ...], work: VideoWork) -> Question:
     """Return a question whose answer is its evidence: when its fact is seen."""
     draft = Draft(question=stem.question, answer=word_spans(spans))
-    return Question(
-        question_id=question_id(video_id, RECIPE, draft),
-        video_id=video_id,
-        recipe=RECIPE,
-        question=stem.question,
+    return work.make_question(
+        draft,
         question_type=stem.question_type,
-        answer=draft.answer,
         evidence=spans,
         metrics=evidence_metrics(spans),
         subsets=("full", WHEN),
-        provenance=by,
         form=WHEN,
     )

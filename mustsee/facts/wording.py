@@ -1,6 +1,6 @@
 """Words composed questions as a person would ask them, and has another model read them back.
 
-    groups = await word_groups(groups, table, writer, reader, tally, together=12, seed=0)
+    groups = await word_groups(work, groups, table, together=12)
 
 The writer words the questions and their options anew. A reader that knows only the facts in
 question, as text with their times, must then find the same answer and say of each other option that
@@ -13,11 +13,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
 from mustsee.facts.select import Chosen, ChosenGroup
 from mustsee.facts.table import TruthTable
-from mustsee.facts.unread import StepTally, gather_readable
+from mustsee.facts.work import VideoWork
 from mustsee.questions.checks import normal
 from mustsee.questions.orders import SEPARATOR
 from mustsee.questions.rows import Rows, numbered_rows, rows_form
@@ -51,14 +50,7 @@ class Timed:
 
 
 async def word_groups(
-    groups: Sequence[ChosenGroup],
-    table: TruthTable,
-    writer: Asker,
-    reader: Asker,
-    tally: StepTally,
-    *,
-    together: int,
-    seed: int,
+    work: VideoWork, groups: Sequence[ChosenGroup], table: TruthTable, together: int
 ) -> list[ChosenGroup]:
     """Return the groups with their questions in the writer's words, as far as the reader reads them
     alike; the questions of a group of which one is left out stand alone. Raises BadRow if no reply
@@ -74,31 +66,23 @@ async def word_groups(
         if not parts:
             break
         try:
-            worded |= await _word_parts(parts, table, writer, reader, tally, seed=seed + attempt)
+            worded |= await _word_parts(work.with_seed(attempt), parts, table)
         except BadRow:
             if not worded:
                 raise
-    tally.add(NOT_WORDED, total - len(worded))
+    work.count(NOT_WORDED, total - len(worded))
     return [done for group in groups for done in _reword(group, worded)]
 
 
 async def _word_parts(
-    parts: Sequence[Sequence[Chosen]],
-    table: TruthTable,
-    writer: Asker,
-    reader: Asker,
-    tally: StepTally,
-    *,
-    seed: int,
+    work: VideoWork, parts: Sequence[Sequence[Chosen]], table: TruthTable
 ) -> dict[str, Wording]:
     """Return the wordings that are read back alike, by question."""
-    replies = await gather_readable(
-        [word_questions(part, writer, seed=seed) for part in parts], tally, WORDINGS
-    )
+    asked = [word_questions(work, part) for part in parts]
+    replies = await work.gather_readable(asked, WORDINGS)
     pairs = [(part, w) for part, w in zip(parts, replies, strict=True) if w is not None]
-    readings = await gather_readable(
-        [read_back(part, w, table, reader, seed=seed) for part, w in pairs], tally, READINGS
-    )
+    read = [read_back(work, part, w, table) for part, w in pairs]
+    readings = await work.gather_readable(read, READINGS)
     return {
         one.stem.question: wording
         for (part, wordings), alike in zip(pairs, readings, strict=True)
@@ -128,16 +112,14 @@ def _with_words(one: Chosen, wording: Wording) -> Chosen:
     return replace(one, stem=stem, options=wording.options)
 
 
-async def word_questions(
-    questions: Sequence[Chosen], writer: Asker, *, seed: int
-) -> tuple[Wording, ...]:
+async def word_questions(work: VideoWork, questions: Sequence[Chosen]) -> tuple[Wording, ...]:
     """Return questions in other words. An option that several of them share gets one wording."""
     parts = {part for one in questions for o in one.options for part in o.split(SEPARATOR)}
     phrases = sorted(filter(is_worded, parts))
-    return await writer.ask(
+    return await work.roles.writer.ask(
         WORD,
         wordings_form(questions, phrases),
-        seed=seed,
+        seed=work.seed,
         asked=tuple(one.stem.question for one in questions),
         phrases=tuple(phrases),
     )
@@ -188,21 +170,16 @@ def _check_kept(old: str, new: str, what: str) -> None:
 
 
 async def read_back(
-    questions: Sequence[Chosen],
-    wordings: Sequence[Wording],
-    table: TruthTable,
-    reader: Asker,
-    *,
-    seed: int,
+    work: VideoWork, questions: Sequence[Chosen], wordings: Sequence[Wording], table: TruthTable
 ) -> tuple[bool, ...]:
     """Return for each wording whether a reader of the facts in question finds the right answer, and
     no other option that fits.
     """
     right = [one.options.index(one.stem.answer) for one in questions]
-    read = await reader.ask(
+    read = await work.roles.guesser.ask(
         READ_BACK,
         readings_form([len(one.options) for one in questions]),
-        seed=seed,
+        seed=work.seed,
         facts=list_timed(questions, table),
         asked=tuple({"question": w.question, "options": w.options} for w in wordings),
         right=tuple(right),  # not in the prompt: a dry run's stand-in for the model needs it

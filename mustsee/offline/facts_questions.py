@@ -13,18 +13,7 @@ from itertools import pairwise
 
 from mustsee.errors import BadRow
 from mustsee.facts.cases import ASKS, phrase_in, verb
-from mustsee.facts.forms import (
-    after,
-    at,
-    between,
-    first,
-    longest,
-    next_time,
-    order,
-    part,
-    quarter,
-    spoken,
-)
+from mustsee.facts.forms import after, at, order, whole
 from mustsee.facts.table import VIEW
 from mustsee.offline.facts_phrases import LINE, sight_of
 from mustsee.offline.looking import Evidence
@@ -123,14 +112,14 @@ def _read(question: str) -> tuple[QuestionTemplate | None, Decider | None, Parts
 
 
 def _asks_unmeasured(template: QuestionTemplate, parts: Parts) -> bool:
-    return template in (at.QUESTION, spoken.WHILE) and parts["asks"] not in MEASURED_ASKS
+    return template in (at.WHEN, at.WHILE) and parts["asks"] not in MEASURED_ASKS
 
 
 def _is_of_lines(template: QuestionTemplate, parts: Parts) -> bool:
     """Whether the options of a question are lines, or orders of lines."""
     asked = (parts.get("verb"), parts.get("asks"))
     words = (verb("line"), ASKS["line"], order.ASKS["line"])
-    return template is spoken.SAID or any(word in words for word in asked)
+    return template is at.SAID or any(word in words for word in asked)
 
 
 def _quote_lines(option: str, *, is_order: bool) -> str:
@@ -248,7 +237,7 @@ def _part(parts: Parts, options: tuple[str, ...], evidence: Evidence) -> OptionF
     if evidence.extent is None:
         return OptionFits()
     start, third = evidence.extent.start, evidence.extent.seconds / 3
-    number = part.PARTS.index(parts["part"])
+    number = whole.PARTS.index(parts["part"])
     own = Span(start + number * third, start + (number + 1) * third)
     inside = [places.spans_in(own) for places in others]
     fits = tuple(n for n, spans in enumerate(inside) if spans and spans == others[n].seen)
@@ -265,8 +254,8 @@ def _quarter(parts: Parts, options: tuple[str, ...], evidence: Evidence) -> Opti
     before = Span(extent.start, time) if is_first else Span(time, extent.end)
     if given.may_be_in(before) or not evidence.covers(before.start, before.end):
         return OptionFits(times=(time,))
-    number = int(len(quarter.QUARTERS) * (time - extent.start) / extent.seconds)
-    answer = quarter.QUARTERS[min(number, len(quarter.QUARTERS) - 1)]
+    number = int(len(whole.QUARTERS) * (time - extent.start) / extent.seconds)
+    answer = whole.QUARTERS[min(number, len(whole.QUARTERS) - 1)]
     fits = tuple(n for n, option in enumerate(options) if option == answer)
     return OptionFits(fits=fits, times=(before.start, before.end))
 
@@ -311,15 +300,15 @@ def _unless_open(
 
 
 DECIDERS: tuple[tuple[QuestionTemplate, Decider], ...] = (
-    (after.QUESTION, _beside),
-    (spoken.WHILE, _at),
-    (spoken.SAID, _at),
-    (at.QUESTION, _at),
+    (after.AFTER, _beside),
+    (at.WHILE, _at),
+    (at.SAID, _at),
+    (at.WHEN, _at),
     (order.QUESTION, _order),
-    (between.QUESTION, _between),
-    (next_time.QUESTION, _next_time),
-    (first.QUESTION, _end),
-    (part.QUESTION, _part),
-    (quarter.QUESTION, _quarter),
-    (longest.QUESTION, _longest),
+    (after.BETWEEN, _between),
+    (after.NEXT_TIME, _next_time),
+    (whole.AT_END, _end),
+    (whole.IN_PART, _part),
+    (whole.IN_QUARTER, _quarter),
+    (whole.LONGEST, _longest),
 )

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from mustsee.text import words as all_words
 
+MAX_JUDGED_WORDS = 60  # words of a reference that a judge can compare answers with
 _ARTICLES = frozenset({"a", "an", "the"})
 _CLOCK = r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?\b(?!\s*(?:[ap]\.?m\b|o'clock))"
 _TIMES = (

@@ -224,13 +224,9 @@ def check_spans(evidence: Sequence[Span], video: Span) -> tuple[Span, ...]:
     Raises Unparsed if there are none, or for one of length 0 or more than `END_TOLERANCE_S` outside
     of the video.
     """
+    earliest, latest = video.start - END_TOLERANCE_S, video.end + END_TOLERANCE_S
     for span in evidence:
-        if (
-            not video.start - END_TOLERANCE_S
-            <= span.start
-            < span.end
-            <= video.end + END_TOLERANCE_S
-        ):
+        if not earliest <= span.start < span.end <= latest:
             raise Unparsed(f"evidence '{span.start:g}-{span.end:g}' is not a stretch of the video")
     if not evidence:
         raise Unparsed("it names no evidence")

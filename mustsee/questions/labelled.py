@@ -13,13 +13,11 @@ from dataclasses import replace
 from mustsee.errors import Unparsed
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, fields
-from mustsee.questions.replies import NumberedDraft, question, question_list
+from mustsee.questions.replies import NumberedDraft, is_none, question, question_list
 from mustsee.replies.forms import Form, form, list_of, object_with, words
 
 _STRICT = re.compile(r"^(Question \d+:|Correct answer: \S|Wrong answer \d+: \S)", re.MULTILINE)
 _EMPTY = re.compile(r"[\W_]*(n/?a|none|\[.*\]|the full (answer|question))?[\W_]*", re.IGNORECASE)
-
-_NONE = re.compile(r"[\W_]*none[\W_]*", re.IGNORECASE)
 
 
 def is_malformed(text: str) -> bool:
@@ -98,7 +96,7 @@ def _is_empty(text: str) -> bool:
 
 def _count_none(texts: Sequence[str]) -> int:
     """Return the number of questions in whose place a reply says "none"."""
-    return sum(_NONE.fullmatch(text) is not None for text in texts)
+    return sum(map(is_none, texts))
 
 
 def _parse_text(text: str) -> tuple[NumberedDraft, ...]:

@@ -21,8 +21,7 @@ from mustsee.prompts import ENGLISH
 from mustsee.questions.checks import is_order, items, normal
 from mustsee.records import Question, Verdict, Video
 from mustsee.text import TermVectors, length, terms, words
-from mustsee.verify.outcome import WORDED, FilterOutcome, add_outcome
-from mustsee.verify.vetting import VettingContext
+from mustsee.verify.filters import WORDED, FilterOutcome, VettingContext, add_outcome
 
 
 @dataclass(frozen=True, kw_only=True)

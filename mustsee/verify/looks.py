@@ -32,8 +32,8 @@ from mustsee.verify.conditions.seen import (
     video_span,
 )
 from mustsee.verify.conditions.video_frames import plan_for_model
+from mustsee.verify.filters import VettingContext
 from mustsee.verify.look_replies import SEVERAL, Choice, ParsedLook, look_form
-from mustsee.verify.vetting import VettingContext
 
 NAME = "sight"
 PROMPT, OPEN = "filters/sight", "filters/sight_open"

@@ -32,9 +32,8 @@ from mustsee.verify.conditions.seen import (
     video_span,
 )
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.filters import GUESSED, HEARD, UNNEEDED, WORDED, VettingContext
 from mustsee.verify.look_replies import named_in
-from mustsee.verify.outcome import GUESSED, HEARD, UNNEEDED, WORDED
-from mustsee.verify.vetting import VettingContext
 
 PROMPT = "filters/repair"
 SOLVED = (GUESSED, HEARD, UNNEEDED)  # faults that right replies explain
@@ -46,7 +45,7 @@ NARRATOR = "narrator"  # speaker of the lines of an audio description
 
 @dataclass(frozen=True, kw_only=True)
 class FailedWording:
-    """A dropped wording: the reason, the fault (`mustsee.verify.outcome`), and the filter's replies
+    """A dropped wording: the reason, the fault (`mustsee.verify.filters`), and the filter's replies
     about it, latest first. A reply that the reason holds is not repeated. `named`: the spans that
     the replies name.
     """

@@ -57,6 +57,19 @@ from mustsee.verify.conditions.seen import (
     whole_shots,
 )
 from mustsee.verify.fewest import fewest, spread_rungs, trim_frames
+from mustsee.verify.filters import (
+    AMBIGUOUS,
+    DISPUTED,
+    UNNEEDED,
+    UNSHOWN,
+    UNTOLD,
+    UNTRUE,
+    FilterOutcome,
+    VettingContext,
+    add_outcome,
+    is_judgeable,
+    mark_unverified,
+)
 from mustsee.verify.look_replies import CANNOT, NO_OPTION, PREMISE
 from mustsee.verify.looks import (
     NAME,
@@ -68,18 +81,6 @@ from mustsee.verify.looks import (
     VerifierSession,
     Votes,
 )
-from mustsee.verify.outcome import (
-    AMBIGUOUS,
-    DISPUTED,
-    UNNEEDED,
-    UNSHOWN,
-    UNTOLD,
-    UNTRUE,
-    FilterOutcome,
-    add_outcome,
-    mark_unverified,
-)
-from mustsee.verify.vetting import VettingContext, is_judgeable
 
 NOT_LOOKED_AT = "questions not looked at"  # count in run.json of questions for a text-only verifier
 SPARSE_GAP_S = 4.0  # seconds between frames, about a shot; larger gaps may miss something
@@ -197,7 +198,7 @@ class Sight:
 
 @dataclass(frozen=True)
 class Found:
-    """What is wrong with a question: the fault (`mustsee.verify.outcome`), and the reason."""
+    """What is wrong with a question: the fault (`mustsee.verify.filters`), and the reason."""
 
     fault: str
     reason: str

@@ -21,10 +21,15 @@ from mustsee.questions.rows import levels_form
 from mustsee.records import Question, Span, Step, Trace, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, number, record, words
 from mustsee.verify.conditions.seen import Condition, lines_within, nearest, video_span
+from mustsee.verify.filters import (
+    UNSHOWN,
+    FilterOutcome,
+    VettingContext,
+    add_outcome,
+    mark_unverified,
+)
 from mustsee.verify.looks import VerifierSession
-from mustsee.verify.outcome import UNSHOWN, FilterOutcome, add_outcome, mark_unverified
 from mustsee.verify.repair import frames_for_writer
-from mustsee.verify.vetting import VettingContext
 
 PROMPT, RUBRIC = "enrich/trace", "enrich/rubric"
 PROMPTS = (PROMPT, RUBRIC, "filters/_sight")
@@ -195,16 +200,14 @@ def steps_form(extent: Span, most: int) -> Form[Trace | None]:
     conclusion. `extent`: the video's span.
     """
 
-    def step(start: float, end: float, text: str) -> Step:
-        if (
-            not extent.start - END_TOLERANCE_S <= start <= end <= extent.end + END_TOLERANCE_S
-            or end < 0
-        ):
+    def make_step(start: float, end: float, seen: str) -> Step:
+        earliest, latest = extent.start - END_TOLERANCE_S, extent.end + END_TOLERANCE_S
+        if not earliest <= start <= end <= latest or end < 0:
             raise Unparsed(f"a step at {start:g}-{end:g} s lies outside of the video")
-        if not text:
+        if not seen:
             raise Unparsed(f"the step at {start:g}-{end:g} s has no text")
         first, last = max(start, extent.start), min(end, extent.end)
-        return Step(start=min(first, last), end=max(first, last), text=text)
+        return Step(start=min(first, last), end=max(first, last), text=seen)
 
     def whole(steps: Sequence[Step], conclusion: str) -> Trace | None:
         if not steps and (not conclusion or is_none(conclusion)):
@@ -219,12 +222,9 @@ def steps_form(extent: Span, most: int) -> Form[Trace | None]:
         if is_none(reply):
             return None
         labelled = fields(reply, LABELS)
-        steps = [_timed(f.text, step) for f in labelled if f.label == "step"]
+        steps = [_timed(f.text, make_step) for f in labelled if f.label == "step"]
         conclusions = [f.text for f in labelled if f.label == "conclusion" and f.text]
         return whole(steps, conclusions[-1] if conclusions else "")
-
-    def make_step(start: float, end: float, seen: str) -> Step:
-        return step(start, end, seen)
 
     one = record(
         make_step,

@@ -1,142 +1,24 @@
-"""What a question filter is, and how filters work on a question.
+"""How filters work on the questions of a video.
 
-A filter asks models about one question, and returns the question with its verdicts, and with the
-reason in `drop` if it does not pass. A question that one drops costs no further call, and with
-repair switched on it is repaired before the next filter runs. Without repair, guesses that drop
-nothing run at once, beside the first look. A new filter is a class with the members of
-`QuestionFilter`, in its own module, and an entry under `filters` of a `conf/vet/*.yaml`.
+A question that one filter drops costs no further call, and with repair switched on it is repaired
+before the next filter runs. Without repair, guesses that drop nothing run at once, beside the first
+look.
 """
 
 from __future__ import annotations
 
 import math
 from asyncio import gather
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Protocol, runtime_checkable
 
-from mustsee.calls.llm import Asker
-from mustsee.calls.usage import RequestTally
-from mustsee.errors import BadRow, UserError
+from mustsee.errors import UserError
 from mustsee.records import Question, Video, is_rules
-from mustsee.text import length
-from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.filters import QuestionFilter, RepairsQuestions, TriesTogether, VettingContext
 
-GRADED = ("subPlot", "summary")  # question types that are graded by rubrics (MLVU)
-MAX_JUDGED_WORDS = 60  # words of a reference that a judge can compare answers with
 SPARE = "spare"  # first word of the drop reason of a question that was not wanted
 ROUND_SEED_STEP = 100_000  # added to the seed for each round of repair
-
-
-Judges = Callable[[str, str, tuple[str, ...]], Awaitable[bool | None]]
-"""Takes a question, a candidate and the references; returns whether the candidate is equivalent to
-any of them, or None if it cannot be judged.
-"""
-
-
-def count_unverified(questions: Iterable[Question], vetting: VettingContext) -> None:
-    """Count, for each filter, the questions that it tried, and those that it left unverified
-    because a reply was refused or could not be read.
-    """
-    for question in questions:
-        for name in question.filter_results:
-            vetting.requests.add_sent(f"verdicts by {name}")
-        if not question.options and not is_judgeable(question, vetting):
-            continue  # No reply was lost: there is no judge for the answer.
-        for name in question.unverified_by:
-            what = f"verdicts by {name}"
-            details = [v.detail for v in question.verdicts if v.filter == name and v.detail]
-            vetting.requests.add_sent(what)
-            vetting.requests.add_unread(what, BadRow(details[-1] if details else "no reply"))
-
-
-def ignore_count(name: str, n: int) -> None:
-    """A counter that does nothing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class VettingContext:
-    """The resources of a filter.
-
-    `askers`: role -> model. `video_frames`: of the row's video. `seed`: of all random choices.
-    `count`: adds to a named count in `run.json`. `requests`: counts what had no readable reply.
-    `judge`: of answers in words.
-    """
-
-    askers: Mapping[str, Asker]
-    video_frames: VideoFrames
-    seed: int = 0
-    count: Callable[[str, int], None] = ignore_count
-    requests: RequestTally = field(default_factory=RequestTally)
-    judge: Judges | None = None
-
-
-def is_judgeable(question: Question, vetting: VettingContext) -> bool:
-    """Whether a judge can grade answers to the question. Raters grade long answers, and those with
-    scoring points or rubrics.
-    """
-    words = length(question.answer)
-    graded = question.scoring_points or question.question_type in GRADED
-    return vetting.judge is not None and not graded and 0 < words <= MAX_JUDGED_WORDS
-
-
-@runtime_checkable
-class QuestionFilter(Protocol):
-    """A question filter.
-
-    `name`: of the filter in verdicts and drop reasons. `roles`: of the models that it calls.
-    `prompts`: names of its prompts, or of folders of them. `reads`: the row's columns that decide
-    its result, besides `questions`.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def roles(self) -> tuple[str, ...]: ...
-
-    @property
-    def prompts(self) -> tuple[str, ...]: ...
-
-    @property
-    def reads(self) -> tuple[str, ...]: ...
-
-    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
-        """Return the question with this filter's verdicts and its outcome
-        (`mustsee.verify.outcome`); marked by `mark_unverified` if none is reached. Raises
-        Transient.
-        """
-        ...
-
-
-@runtime_checkable
-class TriesTogether(Protocol):
-    """A filter that takes several questions of a video at once, wherever it stands in the order.
-    `drops`: whether it drops those that do not pass.
-    """
-
-    @property
-    def drops(self) -> bool: ...
-
-    async def try_all(
-        self, questions: Sequence[Question], video: Video, vetting: VettingContext
-    ) -> list[Question]:
-        """Return the questions as `QuestionFilter.__call__` does, in their order."""
-        ...
-
-
-class RepairsQuestions(Protocol):
-    """Rewrites dropped questions (`mustsee.verify.repair`), at most `rounds` times each."""
-
-    @property
-    def rounds(self) -> int: ...
-
-    async def __call__(
-        self, question: Question, video: Video, vetting: VettingContext, failed_filter: str
-    ) -> Question | None:
-        """Return the repaired question, still to be vetted; None if it cannot be repaired."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,10 +19,10 @@ from mustsee.calls.llm import Asker
 from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.questions.rows import Row, Rows, numbered_rows, parse_choice, rows_form
-from mustsee.records import Question, Span, Verdict, Video
+from mustsee.records import Question, Verdict, Video
 from mustsee.replies.forms import Form
-from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, video_span
-from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.conditions.seen import Condition
+from mustsee.verify.conditions.video_frames import VideoFrames, show_spans
 
 NAME = "worth"  # `filter` of the verdicts
 PROMPT, CONDITIONS_PROMPT = "filters/worth", "filters/conditions"
@@ -30,7 +30,7 @@ GRADES = ("english", "worth", "depth")
 CONDITIONS = ("a", "b", "c", "d", "e")
 RATED = "rated_"  # begins the metrics
 RATINGS = "ratings of worth"  # `what` of the requests
-SHOWN_MARGIN_S, SPOKEN_MARGIN_S = 1.0, 2.0  # seconds around the evidence, shown and heard
+SPOKEN_MARGIN_S = 2.0  # seconds around what is shown of which lines are, too
 CHOICES = {"YES": 1.0, "NO": 0.0}
 
 
@@ -140,25 +140,12 @@ async def check_conditions(
     seed: int,
 ) -> tuple[Rating, ...]:
     """Return the conditions that questions meet, by what is seen of their evidence."""
-    whole = video_span(video)
-    spans = [
-        Span(span.start - SHOWN_MARGIN_S, span.end + SHOWN_MARGIN_S)
-        for question in questions
-        for span in question.evidence
-    ]
-    planned = plan(rules.see, whole, spans)
-    times = planned.times if planned else ()
-    shown = planned.spans if planned else (whole,)
-    spoken = [Span(s.start - SPOKEN_MARGIN_S, s.end + SPOKEN_MARGIN_S) for s in shown]
+    spans = [span for question in questions for span in question.evidence]
     return await rater.ask(
         CONDITIONS_PROMPT,
         conditions_form(len(questions)),
         seed=seed,
-        images=await frames.jpegs(times, rules.see),
-        video=whole,
-        spans=shown,
-        frames=times,
-        lines=lines_within(video.lines or (), merge_spans(spoken, whole)),
+        **await show_spans(video, spans, rules.see, frames, spoken=SPOKEN_MARGIN_S),
         asked=tuple(
             {"question": q.question, "options": q.options, "answer": q.answer} for q in questions
         ),

@@ -45,6 +45,22 @@ def put_references(config: DictConfig) -> None:
             OmegaConf.update(config, path, value, force_add=True)
 
 
+def walk(node: Any, path: str = "", *, lists: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield the path and the value of each key in a plain configuration, a part before its keys;
+    with `lists`, also of what is in lists.
+    """
+    items = enumerate(node) if lists and isinstance(node, list) else ()
+    for key, value in node.items() if isinstance(node, dict) else items:
+        here = f"{path}.{key}".lstrip(".")
+        yield here, value
+        yield from walk(value, here, lists=lists)
+
+
+def leaves(node: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the path and the value of each key that holds no part, or an empty one."""
+    return [(path, value) for path, value in walk(node) if not (value and isinstance(value, dict))]
+
+
 def fill(node: Any) -> Any:
     """Return a plain configuration with the fields that each class would fill in itself."""
     if isinstance(node, list):
@@ -60,6 +76,13 @@ def read_defaults(node: Mapping[str, Any]) -> dict[str, Any]:
     """
     kind = _kind(node)
     return {} if kind is None else _defaults(kind)
+
+
+def find_keys(node: Mapping[str, Any], value: str) -> list[str]:
+    """Return the fields of the class of a node that list a value as one of their choices."""
+    kind = _kind(node)
+    fields = () if kind is None else dataclasses.fields(kind)
+    return [field.name for field in fields if repr(value) in str(field.type)]
 
 
 def read_comments(node: Mapping[str, Any]) -> dict[str, str]:
@@ -150,13 +173,5 @@ def _missing_values(node: Any, key: str) -> Iterator[tuple[str, Any]]:
             if name not in known:
                 return
             node = {name: fill(known[name]) if path == names else known[name]}
-            yield from _leaves(".".join(path), node[name])
+            yield from leaves({".".join(path): node[name]})
         node = node[name]
-
-
-def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from _leaves(f"{path}.{key}", inner)
-    else:
-        yield path, value

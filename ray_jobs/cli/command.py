@@ -129,14 +129,45 @@ def help_text(first_lines: dict[str, str]) -> str:
 def _completion(arguments: Sequence[str], root: Path) -> int:
     if arguments and arguments[0] == "words":
         sys.path.insert(0, str(root))
-        from ray_jobs.cli.completion import words
-
-        print("\n".join(words(arguments[1:])))
+        print("\n".join(complete_words(arguments[1:])))
         return 0
     if list(arguments) not in [[shell] for shell in SCRIPTS]:
         return _say(f"mustsee completion needs a shell: {' or '.join(SCRIPTS)}")
     print(SCRIPTS[arguments[0]])
     return 0
+
+
+def complete_words(typed: Sequence[str]) -> list[str]:
+    """Return the completions of the last word in `typed`; none for a path or a free value.
+
+    It reads `conf/` only; nothing is composed and Ray is not imported.
+    """
+    from ray_jobs.cli.compose import CONF
+
+    all_jobs, last = jobs(CONF.parent), typed[-1] if typed else ""
+    if len(typed) < 2:
+        offered = [*all_jobs, "completion", "--help", "--version"]
+    elif typed[0] == "completion":
+        offered = list(SCRIPTS)
+    elif typed[0] in all_jobs:
+        offered = _complete_key(typed[0], last)
+    else:
+        offered = []
+    return sorted(word for word in offered if word.startswith(last))
+
+
+def _complete_key(job: str, last: str) -> list[str]:
+    from ray_jobs.cli import presets
+    from ray_jobs.cli.compose import CONF, choices, comments, defaults
+
+    groups = [g for item in defaults(job) if isinstance(item, dict) for g in item]
+    groups = [group for group in groups if choices(group)]
+    if last.startswith("+"):
+        return [f"+experiment={name}" for name in presets.presets(CONF, job)]
+    key, given, _ = last.partition("=")
+    if given:
+        return [f"{key}={choice}" for choice in (choices(key) if key in groups else [])]
+    return [*(f"{name}=" for name in {*groups, *comments(job)}), "--help", "--cfg", "-m"]
 
 
 def _say(message: str) -> int:

@@ -42,7 +42,14 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mustsee.errors import UserError, secrets_in
 from ray_jobs.cli import presets
-from ray_jobs.cli.class_defaults import add_defaults, fill, put_references, read_defaults
+from ray_jobs.cli.class_defaults import (
+    add_defaults,
+    fill,
+    find_keys,
+    put_references,
+    read_defaults,
+    walk,
+)
 
 OFF = "off:"  # what stands before the group of a role that is null unless it is set
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -72,8 +79,9 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     _check_endpoint_used(name, config, overrides)
     with readable():
         OmegaConf.resolve(config)
-    for text in _texts(OmegaConf.to_container(config)):
-        secrets_in(text)
+    for _, value in walk(OmegaConf.to_container(config), lists=True):
+        if isinstance(value, str):
+            secrets_in(value)
     return config
 
 
@@ -259,18 +267,12 @@ def _roles_with(conf: Path, name: str, overrides: tuple[str, ...]) -> dict[str, 
 
 def roles(config: DictConfig) -> dict[str, str]:
     """The group that each role takes its choice from: "vet.guesser" -> "llm"."""
-    plain = OmegaConf.to_container(config, resolve=False)
-
-    def walk(node: Any, path: str) -> Iterator[tuple[str, str]]:
-        for key, value in node.items() if isinstance(node, dict) else ():
-            here = f"{path}.{key}".lstrip(".")
-            group = value[2:-1] if isinstance(value, str) and value[:2] == "${" else ""
-            group = group.removeprefix(OFF)
-            if path and group.isidentifier() and (CONF / group).is_dir():
-                yield here, group
-            yield from walk(value, here)
-
-    return dict(walk(plain, ""))
+    groups = {
+        path: value[2:-1].removeprefix(OFF)
+        for path, value in walk(OmegaConf.to_container(config, resolve=False))
+        if "." in path and isinstance(value, str) and value[:2] == "${"
+    }
+    return {p: g for p, g in groups.items() if g.isidentifier() and (CONF / g).is_dir()}
 
 
 def _belongs(override: Override, role: str) -> bool:
@@ -412,8 +414,9 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
     except MissingConfigException as error:
         group, _, value = str(error.missing_cfg_file).rpartition("/")
         listed = ", ".join(error.options or ())
+        hint = next((f": write {text}" for text in _keys_that_take(group, value)), "")
         raise UserError(
-            f"{group}={value!r} is not a choice; choices for {group}: {listed}"
+            f"{group}={value!r} is not a choice{hint}; choices for {group}: {listed}"
         ) from error
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         cause = error.__cause__
@@ -454,15 +457,19 @@ def _keys_of_choice(group: str, option: str) -> set[str]:
     return {*keys, *read_defaults(keys)}
 
 
+def _keys_that_take(group: str, value: str) -> Iterator[str]:
+    """Yield the overrides with which a choice of a group takes a value as one of its own, such as
+    `answer=guess answer.by=longest`.
+    """
+    for option in choices(group):
+        node: Any = OmegaConf.to_container(OmegaConf.load(_choice(group, option)), resolve=False)
+        for key in find_keys(node, value):
+            yield f"{group}={option} {group}.{key}={value}"
+
+
 def _nested_hint(wrong: str, config: Any) -> str:
     """A suggestion of nested keys that are similar to `wrong`; "." if there are none."""
-
-    def walk(node: Any, path: str) -> Iterator[str]:
-        for key, value in node.items() if isinstance(node, dict) else ():
-            yield f"{path}{key}"
-            yield from walk(value, f"{path}{key}.")
-
-    paths = list(walk(fill(OmegaConf.to_container(config, resolve=False)), ""))
+    paths = [path for path, _ in walk(fill(OmegaConf.to_container(config, resolve=False)))]
     names = {path.rpartition(".")[2] for path in paths if path.partition(".")[0] not in HIDDEN}
     near = difflib.get_close_matches(wrong, sorted(names), n=1, cutoff=0.7)
     similar = [path for path in paths if path.rpartition(".")[2] in near]
@@ -474,22 +481,7 @@ def _near(wrong: str, names: Sequence[str], before: str = "") -> str:
     return f"; did you mean {before + near[0]!r}?" if near else "."
 
 
-def _texts(node: Any) -> Iterator[str]:
-    """Every text value of a plain configuration."""
-    if isinstance(node, str):
-        yield node
-    inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    for value in inner:
-        yield from _texts(value)
-
-
 def _missing(config: DictConfig) -> list[str]:
     """The keys that are still `???`, without the keys that refer to them."""
-
-    def walk(node: Any, path: str) -> Iterator[str]:
-        if node == "???":
-            yield path
-        for key, value in node.items() if isinstance(node, dict) else ():
-            yield from walk(value, f"{path}.{key}".lstrip("."))
-
-    return list(walk(OmegaConf.to_container(config, resolve=False), ""))
+    plain = OmegaConf.to_container(config, resolve=False)
+    return [path for path, value in walk(plain) if value == "???"]

@@ -17,38 +17,20 @@ from rich.table import Table
 from rich.text import Text
 
 from mustsee.errors import UserError
-from ray_jobs.cli import presets
+from ray_jobs.cli import compose, presets
 from ray_jobs.cli.class_defaults import fill, read_comments, read_defaults
-from ray_jobs.cli.compose import (
-    CONF,
-    choices,
-    comments,
-    compose_job,
-    defaults,
-    files,
-    known_keys,
-    roles,
-)
+from ray_jobs.cli.compose import CONF
 
 # Keys and groups that people set, besides a job's own inputs; the others are in `--help all`.
 OFTEN = ("out", "budget_usd", "dry_run", "preview", "seed", "language")
 OFTEN_GROUPS = (
-    "llm",
-    "hear",
-    "caption",
-    "ask",
-    "answer",
-    "judge",
-    "layout",
-    "form",
-    "task",
-    "what",
-)
+    "llm", "hear", "caption", "ask", "answer", "judge", "layout", "form", "task", "what",
+)  # fmt: skip
 
 
 def job(name: str, overrides: Sequence[str] = (), *, every: bool = True) -> None:
     """Print the help of a job with the values that the overrides choose. `every`: with all keys."""
-    config = compose_job(name, overrides)
+    config = compose.compose_job(name, overrides)
     console = Console()
     for line in (CONF / f"{name}.yaml").read_text().splitlines():
         if not line.startswith("#"):
@@ -65,7 +47,7 @@ def job(name: str, overrides: Sequence[str] = (), *, every: bool = True) -> None
         )
         return
     console.print(_choices(name))
-    if job_roles := roles(config):
+    if job_roles := compose.roles(config):
         table = _table("roles")
         for role, group in job_roles.items():
             default = "none" if OmegaConf.select(config, role) is None else f"the run's {group}"
@@ -84,7 +66,7 @@ def inside(name: str, key: str, overrides: Sequence[str] = ()) -> None:
     table.show_header = False
     table.add_column(overflow="fold")
     table.add_column()
-    for setting, comment in nested_rows(name, key, overrides, compose_job(name, overrides)):
+    for setting, comment in nested_rows(name, key, overrides, compose.compose_job(name, overrides)):
         table.add_row(Text(setting), Text(comment))
     Console().print(table)
 
@@ -97,7 +79,7 @@ def _keys(name: str, config: DictConfig, *, every: bool) -> Table:
     table = _table("keys")
     plain = OmegaConf.to_container(config, resolve=False)
     own = re.findall(r"(?m)^(\w+):", (CONF / f"{name}.yaml").read_text())
-    for key, comment in comments(name).items():
+    for key, comment in compose.comments(name).items():
         if not every and key not in OFTEN and (key not in own or isinstance(plain[key], dict)):  # type: ignore[index,call-overload]
             continue
         value = plain[key]  # type: ignore[index,call-overload]
@@ -109,7 +91,7 @@ def _keys(name: str, config: DictConfig, *, every: bool) -> Table:
 def _choices(name: str) -> Table:
     table = _table("choices")
     for group, chosen in _defaults(name):
-        for option in choices(group):
+        for option in compose.choices(group):
             mark = "*" if option == chosen else " "
             table.add_row(
                 Text(f"{mark} {group}={option}"), Text(_about(CONF / group / f"{option}.yaml"))
@@ -125,7 +107,7 @@ def _short_choices(name: str) -> Table:
     table = _table("choices")
     for group, chosen in _defaults(name):
         if group in OFTEN_GROUPS:
-            options = [f"{o}*" if o == chosen else o for o in choices(group)]
+            options = [f"{o}*" if o == chosen else o for o in compose.choices(group)]
             table.add_row(Text(f"{group}="), Text(" | ".join(options)))
     if named := presets.presets(CONF, name):
         table.add_row(Text("+experiment="), Text(" | ".join(named)))
@@ -134,7 +116,7 @@ def _short_choices(name: str) -> Table:
 
 def _defaults(name: str) -> Iterator[tuple[str, str | None]]:
     """Yield the groups of a job with their default choices; None: none is chosen."""
-    for item in defaults(name):
+    for item in compose.defaults(name):
         if isinstance(item, dict):
             yield from item.items()
 
@@ -163,7 +145,7 @@ def nested_rows(
     for name in key.split("."):
         node = node.get(name) if isinstance(node, dict) else None
     if not isinstance(node, (dict, list)):
-        known = ", ".join(sorted(known_keys(job)))
+        known = ", ".join(sorted(compose.known_keys(job)))
         raise UserError(f"--help {key}: no key of that name holds others. Keys: {known}")
     yield from _rows(node, key, _comments(job, top, overrides))
 
@@ -223,7 +205,7 @@ def _comments(job: str, top: str, overrides: Sequence[str]) -> dict[str, str]:
     chosen = dict(_defaults(job))
     if chosen.get(top) is None:
         found: dict[str, str] = {}
-        for path in files(job):
+        for path in compose.files(job):
             found |= _comments_of(path, "")
         return found
     chosen |= dict(o.split("=", 1) for o in overrides if o.startswith(f"{top}="))
@@ -233,7 +215,7 @@ def _comments(job: str, top: str, overrides: Sequence[str]) -> dict[str, str]:
 def _comments_of(path: Path, prefix: str) -> dict[str, str]:
     """The comments of a file and of the files that it is made of, by the path of their key."""
     found: dict[str, str] = {}
-    for item in defaults(str(path.relative_to(CONF).with_suffix(""))):
+    for item in compose.defaults(str(path.relative_to(CONF).with_suffix(""))):
         file, package = _included(path, item)
         if file.exists():
             found |= _comments_of(file, ".".join(filter(None, (prefix, package))))

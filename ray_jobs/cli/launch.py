@@ -1,5 +1,12 @@
 """How a job starts: `python -m ray_jobs.NAME key=value ...`, or `mustsee NAME key=value ...` from
-any folder, composes `conf/NAME.yaml` and runs it.
+any folder, composes `conf/NAME.yaml` and runs it. So does Python, in this process:
+
+    import mustsee
+
+    made = mustsee.make("videos", out="runs/mine", llm="openai", **{"llm.model": "gpt-6-luna"})
+    made.questions[0].question
+    made.to_hf()                  # a datasets.Dataset
+    made.report()                 # the page, to be opened in a browser
 
 `--help` explains the keys that people set, `--help all` every key, `--help KEY` the keys inside
 one. `--cfg job` prints the composed configuration (`--package KEY`: one part; `--resolve`: with
@@ -20,7 +27,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
@@ -29,7 +36,7 @@ from rich.console import Console
 from mustsee.errors import MustseeError, UserError, hide_secrets
 from mustsee.text import printable
 from ray_jobs.cli import explain
-from ray_jobs.cli.build import build
+from ray_jobs.cli.build import build, check_values
 from ray_jobs.cli.class_defaults import fill
 from ray_jobs.cli.compose import (
     CONF,
@@ -41,6 +48,9 @@ from ray_jobs.cli.compose import (
 )
 from ray_jobs.runtime.heartbeat import heartbeat
 from ray_jobs.runtime.local_ray import without_collection
+
+if TYPE_CHECKING:
+    from mustsee import Dataset
 
 EVERY = "all"  # the word behind --help that shows all
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)  # errors of a write to a full disk
@@ -65,7 +75,6 @@ def launch(name: str) -> NoReturn:
         with without_collection():
             # Of no use to --help, and slow to import.
             from mustsee.run.outputs import check_writable
-            from ray_jobs.cli import early
 
             points = _points(given.overrides) if given.multirun else {"": given.overrides}
             configs = {
@@ -73,7 +82,7 @@ def launch(name: str) -> NoReturn:
             }
             configs = _in_own_folders(name, points, configs)
             for which, config in configs.items():
-                _named(which, early.check, config)
+                _named(which, check_values, config)
                 if folder := config.get("out"):
                     check_writable("out", folder)
             if any("cluster" in config for config in configs.values()):  # The imports take seconds.
@@ -87,6 +96,30 @@ def launch(name: str) -> NoReturn:
     if len(codes) > 1 and failed:
         _say(f"{len(failed)} of {len(codes)} combinations failed: {'; '.join(failed)}", 1)
     sys.exit(max(codes.values()))
+
+
+def make(videos: str, *, out: str, **settings: Any) -> Dataset:
+    """Make questions of videos, as `mustsee make` does, and return them. See `run_job`."""
+    return run_job("make", videos=videos, out=out, **settings)
+
+
+def run_job(job: str, *overrides: str, **settings: Any) -> Dataset:
+    """Run a job, such as "make" or "evaluate", and return what it wrote in its folder `out`.
+
+    `settings`: the keys of its command line: strings, numbers, booleans, None, lists and mappings.
+    A key with a dot goes into a mapping: `**{"llm.model": "gpt-6-luna"}`. `overrides`: further
+    words of the command line, such as "+experiment=gemini". Raises UserError for a wrong key, value
+    or input, before any work, and MustseeError if the job fails. A second run computes nothing
+    again.
+    """
+    from mustsee import Dataset
+
+    given = [*overrides, *(f"{key}={format_hydra_value(value)}" for key, value in settings.items())]
+    config = compose(job, given)
+    check_values(config)
+    if code := int(build(config)() or 0):
+        raise MustseeError(f"{job} ended with exit code {code}; see {config.out}/problems.parquet")
+    return Dataset(str(config.out))
 
 
 def _given(name: str, arguments: Sequence[str]) -> argparse.Namespace:

@@ -13,13 +13,14 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 
 from mustsee.errors import UserError
+from ray_jobs.cli.class_defaults import leaves
 
 _GIVEN = re.compile(r"\+{0,2}experiment=(.*)")
 
@@ -77,7 +78,7 @@ def _overrides(conf: Path, job: str, name: str, chosen: Mapping[str, str]) -> li
         if group in groups or re.split("[@/]", group)[0] in (groups | keys) - {group}
     }
     others = {g for g, c in choices.items() if chosen.get(g, c) != c}
-    values = _values(_read(preset_file(conf, name, job)))
+    values = leaves(_read(preset_file(conf, name, job)))
     return [f"{group}={choice}" for group, choice in choices.items() if group not in chosen] + [
         f"++{path}={json.dumps(value)}"
         for path, value in values
@@ -112,15 +113,6 @@ def contents(conf: Path, job: str) -> tuple[set[str], set[str]]:
             more = contents(conf, item)
             groups, keys = groups | more[0], keys | more[1]
     return groups, keys
-
-
-def _values(preset: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in preset.items():
-        if path or key != "defaults":
-            if isinstance(value, Mapping) and value:
-                yield from _values(value, f"{path}{key}.")
-            else:
-                yield f"{path}{key}", value
 
 
 @functools.cache  # `presets` reads every job's file.

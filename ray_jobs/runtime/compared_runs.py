@@ -55,11 +55,8 @@ def read_evaluations(source: str | Sequence[str], errata: Errata | None = None) 
     """
     if not isinstance(source, str):
         return FoundEvaluations(evaluations=tuple(_read_listed(source, errata)), unread={})
-    root, evaluations, unread = (
-        _local("evaluations", source),
-        list[ComparedEvaluation](),
-        dict[str, str](),
-    )
+    root = _local("evaluations", source)
+    evaluations, unread = list[ComparedEvaluation](), dict[str, str]()
     for folder in find_folders(root):
         try:
             evaluations.append(read_evaluation(folder, errata))

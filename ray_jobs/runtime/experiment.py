@@ -115,7 +115,8 @@ def report_to_tracker(tracker: Tracker, out: str) -> str | None:
 def copy_run(out: str, folder: Path) -> FinishedRun:
     """The run in `out`, with its files copied to `folder`."""
     filesystem, path = resolve(out)
-    existing = [name for name in FILES if _is_file(filesystem, f"{path}/{name}")]
+    found = filesystem.get_file_info([f"{path}/{name}" for name in FILES])
+    existing = [n for n, info in zip(FILES, found, strict=True) if info.type == fs.FileType.File]
     for name in existing:
         target = folder / Path(name).name
         with filesystem.open_input_stream(f"{path}/{name}") as source:
@@ -163,7 +164,3 @@ def _leaves(tree: Any, mark: str, path: str = "") -> Iterator[tuple[str, Any]]:
         return
     for key, value in tree.items():
         yield from _leaves(value, mark, f"{path}{mark}{key}" if path else str(key))
-
-
-def _is_file(filesystem: fs.FileSystem, path: str) -> bool:
-    return filesystem.get_file_info(path).type == fs.FileType.File

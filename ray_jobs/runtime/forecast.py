@@ -193,9 +193,7 @@ def endpoint_limits(stage: Stage) -> EndpointLimits:
 def _capacity(stage: Stage) -> StageCapacity:
     connections = min((e.max_connections for e in _endpoints(stage)), default=256)
     return StageCapacity(
-        workers=stage.hardware.max_workers,
-        rows=stage.hardware.concurrency,
-        in_flight=connections,
+        workers=stage.hardware.max_workers, rows=stage.hardware.concurrency, in_flight=connections
     )
 
 

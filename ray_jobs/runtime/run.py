@@ -54,20 +54,9 @@ from mustsee.run.pace import StageSeconds
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
-from ray_jobs.runtime import dry_run, forecast, preview, trials
+from ray_jobs.runtime import cluster, dry_run, forecast, preview, trials
 from ray_jobs.runtime.asked_models import asked_endpoints, describe_models
-from ray_jobs.runtime.cluster import (
-    DECISION,
-    Cluster,
-    check_stages,
-    connect_ray,
-    cores,
-    hardware,
-    lacking_workers,
-    local_cores,
-    pools,
-    preflight,
-)
+from ray_jobs.runtime.cluster import Cluster
 from ray_jobs.runtime.dry_run import DryRun
 from ray_jobs.runtime.experiment import NoTracker, Tracker, report_to_tracker
 from ray_jobs.runtime.heartbeat import HEARTBEAT_S, show_step
@@ -196,7 +185,7 @@ class RunningJob:
 
     @property
     def _step_names(self) -> list[str]:
-        return [step.name if isinstance(step, Stage) else DECISION for step in self._steps]
+        return [step.name if isinstance(step, Stage) else cluster.DECISION for step in self._steps]
 
     @cached_property
     def _lookups(self) -> LocalSession:
@@ -223,7 +212,7 @@ class RunningJob:
                 coordinator=local,
                 retry_problems=self.run.retry_problems,
             )
-        self._resources.enter_context(connect_ray())
+        self._resources.enter_context(cluster.connect_ray())
         self._resources.enter_context(serve_judges([stage.part for stage in self._stages]))
         coordinator = start_coordinator(
             self.run.budget_usd,
@@ -243,12 +232,7 @@ class RunningJob:
         self._input = self.scratch.map_table(first_rows(table))
 
     def stage(
-        self,
-        name: str,
-        part: Part,
-        *,
-        filters: Sequence[Filter] = (),
-        forget: Sequence[str] = (),
+        self, name: str, part: Part, *, filters: Sequence[Filter] = (), forget: Sequence[str] = ()
     ) -> None:
         """Queue a stage with the hardware of `cluster.stages.<name>`."""
         if name not in self.run.cluster.stages:
@@ -315,22 +299,17 @@ class RunningJob:
         """
         assert self._input is not None, "call read() before publish()"
         if not self.in_process or self.run.rehearsal.dry_run:
-            check_stages(self._stages)
+            cluster.check_stages(self._stages)
         if self.run.preview:
             return self._preview()
         if self.run.rehearsal.dry_run:
             return self._forecast()
         self._stream_rows()
-        write = functools.partial(
-            self._write,
-            layouts=layouts or {},
-            extra=extra,
-            files=files,
-            page=page,
-            measures=measures,
-        )
         with show_step("writing the tables and the report"):
-            outputs.publish(self.run.out, write)
+            outputs.publish(
+                self.run.out,
+                lambda folder: self._write(folder, layouts or {}, extra, files, page, measures),
+            )
         forecast.forget(self.run.out)
         tracker = report_to_tracker(self.run.log, self.run.out)
         parts = dataclasses.replace(self._summary, tracker=tracker)
@@ -373,14 +352,18 @@ class RunningJob:
             assert self._input is not None
             self._prepare_workers()
             shared = self.run.cluster.shared
-            worker_pools = [pool for phase in self._phases for pool in pools(phase, shared)]
+            worker_pools = [pool for phase in self._phases for pool in cluster.pools(phase, shared)]
             progress = Progress(
                 # With a timeout, the progress line can report that the coordinator does not answer.
                 functools.partial(self.snapshot, timeout=HEARTBEAT_S / 2),
                 self._step_names,
                 self._input["drop"].null_count,
-                lacking=functools.partial(lacking_workers, [] if self.in_process else worker_pools),
-                hardware={stage.name: hardware(pool) for pool in worker_pools for stage in pool},
+                lacking=functools.partial(
+                    cluster.lacking_workers, [] if self.in_process else worker_pools
+                ),
+                hardware={
+                    stage.name: cluster.hardware(pool) for pool in worker_pools for stage in pool
+                },
             )
             self._watched = shown.enter_context(progress).watched
             self._workers = Workers(session=self.session, cores=self._cores, shared=shared)
@@ -393,7 +376,7 @@ class RunningJob:
         session = self.session
         self._steps = [s.sized_for(self._cores) if isinstance(s, Stage) else s for s in self._steps]
         if not self.in_process:
-            preflight(self._phases, self.run.cluster)
+            cluster.preflight(self._phases, self.run.cluster)
         with show_step("testing the endpoints from the workers"):
             trials.try_endpoints(
                 self._stages,
@@ -406,8 +389,8 @@ class RunningJob:
     def _cores(self) -> float:
         """CPU cores of the workers; of those that a run would have, in a dry run without Ray."""
         if self.in_process:
-            return float(local_cores()) if self.run.rehearsal.dry_run else 1.0
-        return cores()
+            return float(cluster.local_cores()) if self.run.rehearsal.dry_run else 1.0
+        return cluster.cores()
 
     def _preview(self) -> int:
         """Print questions of one video (`ray_jobs.runtime.preview`)."""
@@ -452,7 +435,6 @@ class RunningJob:
     def _write(
         self,
         folder: Path,
-        *,
         layouts: Mapping[str, Layout],
         extra: Extra | None,
         files: Files | None,

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
+from mustsee.calls.llm import Asker
 from mustsee.facts.fact_looks import weigh_needs
 from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import Entry, TruthTable
-from mustsee.records import Fact, Span
+from mustsee.facts.work import Roles, VideoWork
+from mustsee.records import Fact, Provenance, Span, Video
+from mustsee.verify.conditions.video_frames import VideoFrames
 
 MOMENT_S = 6.0
 WHO = ("a baker", "a sailor", "a nurse", "a clown", "a judge", "a farmer")
@@ -143,3 +147,10 @@ def complete(table: TruthTable, *, unknown: bool) -> TruthTable:
     """Return the table with one truth in place of all unknown ones."""
     truth = {entry: unknown if yes is None else yes for entry, yes in table.truth.items()}
     return replace(table, truth=truth)
+
+
+def work_on(video: Video, frames: VideoFrames, asker: Asker, **more: Any) -> VideoWork:
+    """The work on a video in which one model has all roles."""
+    roles = Roles(writer=asker, verifier=asker, guesser=asker)
+    by = more.pop("by", Provenance(llm="m", prompts=""))
+    return VideoWork(video=video, frames=frames, roles=roles, by=by, **more)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mustsee.calls.llm import Request
-from mustsee.facts.best import ORDERS
 from mustsee.facts.deep import SPARE
-from mustsee.facts.deep_settings import PointRules
+from mustsee.facts.edit import ORDERS
+from mustsee.facts.settings import PointRules
 from tests.facts.test_deep import SETTINGS, Model, Reply, Story, run_story
 
 

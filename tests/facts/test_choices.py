@@ -20,10 +20,10 @@ from mustsee.facts.choices import (
     ask_choices,
     free_claims,
 )
-from mustsee.facts.deep_settings import ChoiceRules
 from mustsee.facts.points import Statement
+from mustsee.facts.settings import ChoiceRules
 from mustsee.records import Point, Question, Span
-from tests.facts.test_deep import BY, VIDEO, Model, counter
+from tests.facts.test_deep import Model, counter
 
 CLAIMS = tuple(
     Statement(
@@ -76,16 +76,12 @@ def ask(
 ) -> tuple[tuple[Question, ...], Counter[str], dict[str, Model]]:  # fmt: skip
     models = {
         "writer": Model({"facts/choices": lambda request: listed}),
-        "reader": Model({"facts/read_back": reader}),
-        "first": Model({"facts/rank": first}),
+        "first": Model({"facts/rank": first, "facts/read_back": reader}),
         "second": Model({"facts/rank": second}),
     }
-    counts, tally = counter()
-    done = ask_choices(
-        VIDEO, CLAIMS, models["writer"].asker(), models["reader"].asker(),
-        [models["first"].asker(), models["second"].asker()], rules or ChoiceRules(), count, tally,
-        BY, seed=0,
-    )  # fmt: skip
+    counts, work = counter(models["first"].asker())
+    roles = replace(work.roles, writer=models["writer"].asker(), guesser_2=models["second"].asker())
+    done = ask_choices(replace(work, roles=roles), CLAIMS, rules or ChoiceRules(), count)
     return asyncio.run(done), counts, models
 
 
@@ -104,8 +100,8 @@ def test_all_options_are_claims_and_the_right_one_is_marked() -> None:
         assert question.metrics["reach_seconds"] == 40
         assert not question.points
     assert models["writer"].requests[0].variables["count"] == 12, "six times as many"
-    assert not models["first"].requests[0].messages[-1].images
-    (notes,) = models["reader"].requests
+    assert not models["first"].of("facts/rank")[0].messages[-1].images
+    (notes,) = models["first"].of("facts/read_back")
     assert {fact.phrase for fact in notes.variables["facts"]} == {c.text for c in CLAIMS[:8]}
 
 
@@ -117,7 +113,7 @@ def test_what_either_guesser_knows_gets_other_options_twice_and_then_goes(who: s
     assert counts[GUESSED_CHOICES] == 1
     offered = [
         one["options"]
-        for request in models[who].requests
+        for request in models[who].of("facts/rank")
         for one in request.variables["asked"]
         if "fifth" in one["question"]
     ]
@@ -151,12 +147,10 @@ def test_a_question_with_a_second_answer_or_none_is_left_out() -> None:
 def test_options_that_stand_out_by_their_length_are_not_used() -> None:
     short = replace(CLAIMS[1], text="It falls.")
     claims = (CLAIMS[0], short, *CLAIMS[2:])
-    _, tally = counter()
     model = Model(
         {"facts/choices": lambda r: LISTED, "facts/read_back": read, "facts/rank": NOBODY}
     )
-    asker = model.asker()
-    done = ask_choices(VIDEO, claims, asker, asker, [asker], ChoiceRules(), 2, tally, BY, seed=0)
+    done = ask_choices(counter(model.asker())[1], claims, ChoiceRules(), 2)
     assert [q.question for q in asyncio.run(done)] == ["Why does the fifth fall?"]
 
 

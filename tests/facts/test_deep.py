@@ -19,24 +19,22 @@ from mustsee.calls.usage import RequestTally
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.facts.claims import CLAIM_LISTS, LOOSE_CLAIMS, list_claims
 from mustsee.facts.deep import (
-    Roles,
     ask_deep,
     limit_texts,
     set_apart,
     settings_for_composed,
 )
-from mustsee.facts.deep_settings import ChoiceRules, ClaimRules, DeepRules, PointRules
 from mustsee.facts.extract import make_fact
 from mustsee.facts.forms.after import AfterForm
-from mustsee.facts.forms.quarter import QuarterForm
+from mustsee.facts.forms.whole import QuarterForm
 from mustsee.facts.mix import Skill, allot, read_mix
 from mustsee.facts.select import Chosen, ChosenGroup
-from mustsee.facts.settings import FactSettings
+from mustsee.facts.settings import ChoiceRules, ClaimRules, DeepRules, FactSettings, PointRules
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
-from mustsee.facts.unread import StepTally
 from mustsee.facts.weigh import CLAIM_LOOKS, weigh_claims
 from mustsee.facts.wording import NOT_WORDED, WORDINGS, word_groups
+from mustsee.facts.work import VideoWork
 from mustsee.prompts import Prompts
 from mustsee.records import (
     COUNTED,
@@ -50,6 +48,7 @@ from mustsee.records import (
     Span,
     Video,
 )
+from tests.facts.tables import work_on
 
 STORY = Path(__file__).parents[2] / "examples" / "story.json"
 VIDEO = Video(video_id="v", uri="v.mp4", duration=240.0)
@@ -90,8 +89,8 @@ class Model:
         return [request for request in self.requests if request.prompt == prompt]
 
 
-def counter() -> tuple[Counter[str], StepTally]:
-    """Return counts, and what adds to them; of requests, the unread ones are counted."""
+def counter(asker: Asker) -> tuple[Counter[str], VideoWork]:
+    """Return counts, and the work that adds to them; of requests, the unread ones are counted."""
     counts = Counter[str]()
 
     class Tally(RequestTally):
@@ -102,7 +101,7 @@ def counter() -> tuple[Counter[str], StepTally]:
     def add(name: str, number: int) -> None:
         counts[name] += number
 
-    return counts, StepTally(Tally(), add)
+    return counts, work_on(VIDEO, FRAMES, asker, by=BY, requests=Tally(), count=add)
 
 
 def claim(number: int, facts: Sequence[Fact], *, wrong: bool = False, kind: str = "cause") -> Claim:
@@ -170,13 +169,8 @@ def rank_reply(request: Request) -> str:
 def weigh(
     claims: Sequence[Claim], model: Model, rules: ClaimRules | None = None
 ) -> tuple[tuple[Claim, ...], Counter[str]]:
-    counts, tally = counter()
-    asker = model.asker()
-    done = asyncio.run(
-        weigh_claims(
-            VIDEO, TABLE, claims, asker, asker, FRAMES, rules or ClaimRules(), tally, seed=0
-        )
-    )
+    counts, work = counter(model.asker())
+    done = asyncio.run(weigh_claims(work, TABLE, claims, rules or ClaimRules()))
     return done, counts
 
 
@@ -333,9 +327,9 @@ CLAIM 3: link | F4, F5 | The man means the box.
 
 
 def list_all(model: Model, video: Video = VIDEO) -> tuple[tuple[Claim, ...], Counter[str]]:
-    counts, tally = counter()
+    counts, work = counter(model.asker())
     rules = ClaimRules(part_seconds=300.0)
-    done = list_claims(video, TABLE, model.asker(), FRAMES, rules, tally, seed=0)
+    done = list_claims(replace(work, video=video), TABLE, rules)
     return asyncio.run(done), counts
 
 
@@ -458,10 +452,8 @@ COMPOSED = Question(
 def run_story(
     story: Story, settings: FactSettings = SETTINGS, model: Model | None = None
 ) -> tuple[tuple[Question, ...], Counter[str]]:
-    counts, tally = counter()
-    asker = (model or story.model()).asker()
-    roles = Roles(writer=asker, verifier=asker, guesser=asker)
-    deep = ask_deep(VIDEO, TABLE, roles, FRAMES, settings, tally, BY)
+    counts, work = counter((model or story.model()).asker())
+    deep = ask_deep(work, TABLE, settings)
     done = asyncio.run(deep)
     for each in done.missing:
         counts[f"missing {each.what}: {each.why}"] += each.number
@@ -699,10 +691,9 @@ GROUPS = [
 
 
 def word(reply: Callable[[Request], str], reading: Callable[[Request], str]) -> Any:
-    counts, tally = counter()
     model = Model({"facts/word": reply, "facts/read_back": reading})
-    asker = model.asker()
-    words = word_groups(GROUPS, TABLE, asker, asker, tally, together=12, seed=0)
+    counts, work = counter(model.asker())
+    words = word_groups(work, GROUPS, TABLE, together=12)
     return asyncio.run(words), counts, model
 
 
@@ -767,10 +758,9 @@ def test_wordings_of_a_part_that_cannot_be_read_are_counted_and_left_out() -> No
     def some(request: Request) -> str:
         return "?" if "next after" in request.variables["asked"][0] else wordings(request)
 
-    counts, tally = counter()
     model = Model({"facts/word": some, "facts/read_back": readings("B", "B")})
-    asker = model.asker()
-    words = word_groups(GROUPS, TABLE, asker, asker, tally, together=1, seed=0)
+    counts, work = counter(model.asker())
+    words = word_groups(work, GROUPS, TABLE, together=1)
     (left,) = asyncio.run(words)
     assert left.members[0].stem.form == "after"
     assert (counts[WORDINGS], counts[NOT_WORDED]) == (2, 1)

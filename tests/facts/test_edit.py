@@ -200,16 +200,17 @@ def test_the_last_mending_ends_a_slight_fault_only(fault: str, is_asked: bool) -
 
 
 CLAIMS = tuple(Statement(text=f"Claim {n}.", facts=(f"c{n}",), spans=()) for n in range(2))
+RULES = of_points(least=3).deep.points  # type: ignore[union-attr]
 STATEMENTS = Statements(
     claims=CLAIMS,
     facts=tuple(Statement(text=f"Fact {n}.", facts=(f"f{n}",), spans=()) for n in range(2)),
+    rules=RULES,
 )
 DRAFT = OpenDraft(skill="cause", question="Why is the box open?", statements=CLAIMS, weights=(3, 2))
-RULES = of_points(least=3).deep.points  # type: ignore[union-attr]
 
 
 def read(reply: str) -> tuple[Reading, ...]:
-    return readings_form((DRAFT, DRAFT), STATEMENTS, RULES).read(reply)
+    return readings_form((DRAFT, DRAFT), STATEMENTS).read(reply)
 
 
 @pytest.mark.parametrize(

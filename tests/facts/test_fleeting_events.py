@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mustsee.facts.extract import make_fact
-from mustsee.facts.fleeting_events import find_fleeting
-from mustsee.facts.table import TruthTable
+from mustsee.facts.table import TruthTable, find_fleeting
 from mustsee.records import Fact, Span
 from tests.facts.tables import table_of
 

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from mustsee.facts.forms.default import DEFAULT_FORMS
+from mustsee.facts.forms import DEFAULT_FORMS
 from ray_jobs.cli.compose import CONF
 
 ROOT = CONF.parent

@@ -12,11 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mustsee.facts.forms.at import WhyForm
 from mustsee.facts.forms.both import BothForm, ButNotForm
-from mustsee.facts.forms.first import FirstForm, LastForm
-from mustsee.facts.forms.longest import LongestForm
-from mustsee.facts.forms.part import PartForm
-from mustsee.facts.forms.why import WhyForm
+from mustsee.facts.forms.whole import FirstForm, LastForm, LongestForm, PartForm
 from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Span

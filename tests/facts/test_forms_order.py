@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustsee.facts.forms.count_before import CountBeforeForm
-from mustsee.facts.forms.order import OrderForm
+from mustsee.facts.forms.order import CountBeforeForm, OrderForm
 from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import is_order

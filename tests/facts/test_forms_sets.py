@@ -14,11 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mustsee.facts.cases import shared_seconds, shared_words
-from mustsee.facts.forms.after import AfterForm, BeforeForm
-from mustsee.facts.forms.at import AtForm
-from mustsee.facts.forms.between import BetweenForm
-from mustsee.facts.forms.next_time import NextTimeForm
-from mustsee.facts.forms.spoken import SaidForm, WhileForm
+from mustsee.facts.forms.after import AfterForm, BeforeForm, BetweenForm, NextTimeForm
+from mustsee.facts.forms.at import AtForm, SaidForm, WhileForm
 from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact, Span

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mustsee.facts.funnel import count_forms, explain_no_questions
+from mustsee.facts.recipe import count_forms, explain_no_questions
 from mustsee.facts.select import Chosen, ChosenGroup
 from mustsee.facts.stem import Stem
 from mustsee.questions.fact_funnel import (

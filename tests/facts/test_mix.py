@@ -16,17 +16,16 @@ from actors.stages.facts import AskFacts
 from mustsee.calls.llm import Request
 from mustsee.errors import UserError
 from mustsee.facts.deep import SPARE, list_missing, select_open
-from mustsee.facts.deep_settings import PointRules
-from mustsee.facts.edit import QUESTION_LISTS, Writers, write_questions
+from mustsee.facts.edit import QUESTION_LISTS, write_questions
 from mustsee.facts.mix import ALL, EACH, SHARE, allot, read_levels, read_mix, spread_over
 from mustsee.facts.points import Statement, Statements
-from mustsee.facts.settings import FactSettings
+from mustsee.facts.settings import FactSettings, PointRules
 from mustsee.prompts import fenced_texts, inline
 from mustsee.questions.fact_funnel import RunFunnel, sum_missing
 from mustsee.records import MissingQuestions, Point, Question, Span
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose
-from tests.facts.test_deep import FRAMES, VIDEO, Model, counter
+from tests.facts.test_deep import Model, counter
 
 MIX = {"cause": 20, "who knows what": 10}
 
@@ -172,11 +171,8 @@ STATEMENTS = Statements(
     facts=tuple(
         Statement(text=f"It is {n}.", facts=(f"f{n}",), spans=(Span(n, n + 1),)) for n in range(5)
     ),
+    rules=PointRules(),
 )
-
-
-def writers(model: Model) -> Writers:
-    return Writers(writer=model.asker(), editor=model.asker())
 
 
 def test_a_definition_reaches_the_writer_in_the_user_s_words_and_on_its_own_line() -> None:
@@ -184,10 +180,8 @@ def test_a_definition_reaches_the_writer_in_the_user_s_words_and_on_its_own_line
     skills = read_mix({"tools": {"share": 1, "definition": words}, "cause": 1})
     model = Model({"facts/questions": lambda request: "NONE"})
     wanted = allot(2, skills)
-    _, tally = counter()
-    written = write_questions(
-        VIDEO, STATEMENTS, writers(model), FRAMES, wanted, skills, PointRules(), tally, seed=0
-    )
+    _, work = counter(model.asker())
+    written = write_questions(work, replace(STATEMENTS, skills=skills), wanted)
     asyncio.run(written)
     text = model.requests[0].messages[-1].text
     (line,) = [line for line in text.splitlines() if "of the skill tools" in line]
@@ -210,12 +204,11 @@ def test_many_questions_are_written_in_several_requests_of_neighbouring_claims()
         )
 
     model = Model({"facts/questions": ask_of})
-    counts, tally = counter()
+    counts, work = counter(model.asker())
     skills = read_mix(None)
-    written = write_questions(
-        VIDEO, Statements(claims=claims, facts=()), writers(model), FRAMES, allot(95, skills),
-        skills, PointRules(editor=None), tally, seed=0,
-    )  # fmt: skip
+    rules = PointRules(editor=None)
+    statements = Statements(claims=claims, facts=(), rules=rules, skills=skills)
+    written = write_questions(work, statements, allot(95, skills))
     drafts = asyncio.run(written)
     requests = model.of("facts/questions")
     assert [len(r.variables["claims"]) for r in requests] == [20, 20, 20]
@@ -229,10 +222,7 @@ def test_many_questions_are_written_in_several_requests_of_neighbouring_claims()
     def some(request: Request) -> str:
         return "?" if request.variables["claims"][0] == claims[20] else ask_of(request)
 
-    model = Model({"facts/questions": some})
-    written = write_questions(
-        VIDEO, Statements(claims=claims, facts=()), writers(model), FRAMES, allot(95, skills),
-        skills, PointRules(editor=None), tally, seed=0,
-    )  # fmt: skip
+    counts, work = counter(Model({"facts/questions": some}).asker())
+    written = write_questions(work, statements, allot(95, skills))
     assert len(asyncio.run(written)) == 2
     assert counts[QUESTION_LISTS] == 1

@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from mustsee.facts.forms.after import AfterForm
-from mustsee.facts.forms.at import AtForm
-from mustsee.facts.forms.longest import LongestForm
+from mustsee.facts.forms.at import AtForm, WhileForm
 from mustsee.facts.forms.order import OrderForm
-from mustsee.facts.forms.spoken import WhileForm
-from mustsee.facts.open import open_sibling
+from mustsee.facts.forms.whole import LongestForm
+from mustsee.facts.recipe import open_sibling
 from mustsee.facts.stem import QuestionForm
 from mustsee.records import OPEN, SET, Question, Span, Verdict
 from ray_jobs.cli.build import build

@@ -9,7 +9,6 @@ import pytest
 
 from mustsee.calls.llm import Reply, Request
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.facts.deep_settings import ClaimRules
 from mustsee.facts.parts import (
     NOT_WHOLLY,
     PART_LOOKS,
@@ -18,6 +17,7 @@ from mustsee.facts.parts import (
     parts_form,
     share_words,
 )
+from mustsee.facts.settings import ClaimRules
 from mustsee.records import Claim, Span
 from mustsee.verify.conditions.seen import Condition
 from tests.facts.test_deep import Model, claim, pair, parts_reply, rank_reply, weigh, weigh_reply

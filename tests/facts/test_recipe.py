@@ -26,9 +26,10 @@ from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.stems import drop_near_acts, drop_twins
 from mustsee.facts.table import TruthTable
+from mustsee.facts.work import VideoWork
 from mustsee.prompts import Prompts
-from mustsee.records import PAIR, SET, Fact, Provenance, RequestCount, Span, Video
-from tests.facts.tables import table_of
+from mustsee.records import PAIR, SET, Fact, RequestCount, Span, Video
+from tests.facts.tables import table_of, work_on
 
 MOMENTS = tuple(Span(6.0 * n, 6.0 * n + 6) for n in range(5))
 SETTINGS = FactSettings(forms={"after": AfterForm()}, closer_from=1)
@@ -71,13 +72,16 @@ def verdicts(request: Request, truth: Mapping[str, str]) -> str:
     return "\n".join(f"{n}: {truth.get(f.phrase, 'NOT SEEN')}" for n, f in enumerate(phrases, 1))
 
 
-def look(model: Model, settings: FactSettings = SETTINGS) -> tuple[TruthTable, RequestTally]:
-    video, requests = Video(video_id="v", uri="v.mp4", duration=30.0), RequestTally()
+def work_of(model: Model) -> VideoWork:
     frames: Any = Frames()
-    own = table()
+    return work_on(Video(video_id="v", uri="v.mp4", duration=30.0), frames, asker(model))
+
+
+def look(model: Model, settings: FactSettings = SETTINGS) -> tuple[TruthTable, RequestTally]:
+    own, work = table(), work_of(model)
     planned = plan_table_looks(own, settings)
-    looked = asyncio.run(look_at(own, planned, video, asker(model), frames, settings, requests))
-    return looked, requests
+    looked = asyncio.run(look_at(work, own, planned, settings.closer_from))
+    return looked, work.requests
 
 
 def by_moment(looked: TruthTable, settings: FactSettings) -> dict[int, list[Fact]]:
@@ -140,10 +144,9 @@ def test_where_nothing_is_composed_one_look_judges_facts_of_some_moments_and_few
             for n, fact in enumerate(phrases, 1)
         )
 
-    video, requests, frames = Video(video_id="v", uri="v", duration=30.0), RequestTally(), Frames()
-    model: Any = asker(Model(reply))
-    looked = asyncio.run(look_at(own, looks, video, model, frames, every_fifth, requests))  # type: ignore[arg-type]
-    assert requests.counts == (RequestCount(what=LOOKS, sent=2),)
+    work = work_of(Model(reply))
+    looked = asyncio.run(look_at(work, own, looks, every_fifth.closer_from))
+    assert work.requests.counts == (RequestCount(what=LOOKS, sent=2),)
     drops = {fact.phrase: fact.drop for fact in looked.facts}
     assert drops.pop(event(2).phrase) == "not seen where it is claimed"
     assert set(drops.values()) == {None}
@@ -264,10 +267,10 @@ def even(question: str, answers: Sequence[str]) -> list[float]:
 
 def sit(model: Model, count: int, settings: FactSettings) -> tuple[dict[str, int], int]:
     """The questions that are left of drafts, with their ranks, and the number of lost answers."""
-    requests = RequestTally()
-    left, _ = asyncio.run(examine(drafts(count), asker(model), even, settings, requests))
+    work = work_of(model)
+    left, _ = asyncio.run(examine(work, drafts(count), even, settings))
     ranks = {one.stem.question: one.rank for group in left for one in group.members}
-    return ranks, requests.unread(EXAM_ANSWERS)
+    return ranks, work.requests.unread(EXAM_ANSWERS)
 
 
 def answer_right(known: Callable[[int, int], bool]) -> Callable[[Request], str]:
@@ -369,13 +372,13 @@ def test_a_refused_last_exam_costs_only_the_questions_that_sit_it() -> None:
     groups = drafts(10)
     other = replace(groups[3].members[0], stem=replace(groups[3].members[0].stem, pool=pool))
     groups[3] = ChosenGroup(members=(other,))
-    requests = RequestTally()
-    sat = examine(groups, asker(Model(reply)), even, replace(SETTINGS, exams=4), requests)
+    work = work_of(Model(reply))
+    sat = examine(work, groups, even, replace(SETTINGS, exams=4))
     left, _ = asyncio.run(sat)
     assert {g.members[0].stem.question for g in left} == {f"question {n}" for n in range(10)} - {
         "question 3"
     }
-    assert requests.unread(EXAM_ANSWERS) == 1
+    assert work.requests.unread(EXAM_ANSWERS) == 1
     never = Model(lambda r: "no" if r.seed == 1 else right(r))
     with pytest.raises(BadRow, match="could be answered"):
         sit(never, 10, SETTINGS)
@@ -384,16 +387,16 @@ def test_a_refused_last_exam_costs_only_the_questions_that_sit_it() -> None:
 def test_a_set_and_a_pair_have_one_name_and_one_list() -> None:
     options = ("answer 1", "answer 0", "answer 2")
     members = tuple(Chosen(stem=stem(n), options=options, rank=n) for n in range(3))
-    by = Provenance(llm="m", prompts="p")
-    questions = compose(ChosenGroup(members=members), "v", by)
+    work = work_of(Model(lambda request: ""))
+    questions = compose(ChosenGroup(members=members), work)
     assert {q.group for q in questions} == {questions[0].question_id}
     assert {q.relation for q in questions} == {SET}
     assert [q.answer_index for q in questions] == [1, 0, 2]
     assert [q.metrics["rank"] for q in questions] == [0, 1, 2]
     assert {q.form for q in questions} == {"after"}
-    pair = compose(ChosenGroup(members=members[:2]), "v", by)
+    pair = compose(ChosenGroup(members=members[:2]), work)
     assert [(q.group, q.relation) for q in pair] == [(pair[0].question_id, PAIR)] * 2
-    (alone,) = compose(ChosenGroup(members=members[:1]), "v", by)
+    (alone,) = compose(ChosenGroup(members=members[:1]), work)
     assert (alone.group, alone.relation) == (None, None)
 
 
@@ -407,14 +410,8 @@ def test_stems_are_alike_if_their_first_moments_are_and_differ() -> None:
 
 
 def test_a_video_of_which_no_window_can_be_read_is_a_problem(tmp_path: Path) -> None:
-    video = Video(video_id="v", uri="v.mp4", duration=30.0)
-    frames: Any = Frames()
     with pytest.raises(BadRow, match="facts/extract"):
-        asyncio.run(
-            list_facts(
-                video, MOMENTS, asker(Model(lambda r: "Well.")), frames, SETTINGS, RequestTally()
-            )
-        )
+        asyncio.run(list_facts(work_of(Model(lambda r: "Well.")), MOMENTS, SETTINGS))
 
 
 def test_windows_that_name_one_thing_twice_list_one_fact() -> None:
@@ -471,7 +468,7 @@ def test_what_an_exam_answers_right_gets_other_options() -> None:
 
     def examined(*seeds: int) -> list[Chosen]:
         right = answer_right(lambda number, seed: number == 0 and seed in seeds)
-        sat = examine(groups, asker(Model(right)), even, SETTINGS, RequestTally())
+        sat = examine(work_of(Model(right)), groups, even, SETTINGS)
         left, guessed = ([one for g in part for one in g.members] for part in asyncio.run(sat))
         assert (wide.stem in [one.stem for one in left]) != (wide.stem in [g.stem for g in guessed])
         assert all(one.rank == 0 for one in guessed)

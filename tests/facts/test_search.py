@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.facts.search import search_moments
+from mustsee.facts.moments import search_moments
 from mustsee.records import Caption, Fact, Frame, ImageVector, Span
 
 WORDS = ("cup", "dog", "door")

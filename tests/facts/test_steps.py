@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mustsee.facts.extract import make_fact
-from mustsee.facts.forms.at import AtForm
-from mustsee.facts.forms.spoken import SaidForm
+from mustsee.facts.forms.at import AtForm, SaidForm
 from mustsee.facts.recipe import make_stems, spoken_entries
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import FormTraits, Stem
-from mustsee.facts.steps import explains_steps, is_of_words_alone
+from mustsee.facts.stems import explains_steps, is_of_words_alone
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact, Span
 

@@ -11,17 +11,16 @@ from typing import Any
 import pytest
 
 from mustsee.calls.llm import Asker
-from mustsee.calls.usage import RequestTally
 from mustsee.facts.cases import is_marked
 from mustsee.facts.fact_looks import weigh_needs
 from mustsee.facts.forms.after import AfterForm
-from mustsee.facts.forms.first import FirstForm
-from mustsee.facts.forms.quarter import QuarterForm
+from mustsee.facts.forms.whole import FirstForm, QuarterForm
 from mustsee.facts.listing import list_facts
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.table import TEXTS, VIEW, Entry, TruthTable, doubt_lost_things
 from mustsee.prompts import Prompts
 from mustsee.records import Fact, ScreenText, Span, Video
+from tests.facts.tables import work_on
 from tests.facts.test_recipe import Frames, Model
 
 COLOURS = ("blue", "green", "yellow", "white")
@@ -64,7 +63,7 @@ def test_texts_are_views_where_rules_list_some(identity: str, listed: str, kinds
     frames: Any = Frames()
     asker = Asker(llm=model, prompts=Prompts(), tries=1)
     settings = FactSettings(forms={}, kinds=("object",))
-    done = list_facts(video, SPANS[:3], asker, frames, settings, RequestTally())
+    done = list_facts(work_on(video, frames, asker), SPANS[:3], settings)
     facts = asyncio.run(done).facts
     assert {fact.kind for fact in facts} == kinds
     assert "the words “PARTS LIST”" in {fact.phrase for fact in facts}

@@ -21,12 +21,11 @@ from mustsee.facts.forms.when import WhenForm
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
-from mustsee.facts.unread import StepTally
 from mustsee.facts.when import END_LOOKS, ENDS_OPEN, ENDS_SET, WhenQuestions, ask_when
 from mustsee.offline import facts as offline
 from mustsee.prompts import Prompts
-from mustsee.records import RULES, Provenance, Span, Video
-from tests.facts.tables import MOMENT_S, random_table, table_of
+from mustsee.records import RULES, Span, Video
+from tests.facts.tables import MOMENT_S, random_table, table_of, work_on
 from tests.offline.test_sight import plain, shown
 
 RING, HOLD = "a boy in red rings a bell", "a woman in grey lifts a basket"
@@ -136,17 +135,13 @@ def ask(
     viewer = Viewer(lambda p, t: any(s <= t < e for s, e in spans[p]), lie)
     counts, requests = Counter[str](), RequestTally()
     frames: Any = Frames()
-    asked = asyncio.run(
-        ask_when(
-            Video(video_id="v", uri="v.mp4", duration=moments * MOMENT_S),
-            table_of(facts, [0] * moments),
-            Asker(llm=viewer, prompts=Prompts(), tries=1),
-            frames,
-            FactSettings(forms={"when": WhenForm(questions=4)}),
-            StepTally(requests, lambda name, n: counts.update({name: n})),
-            Provenance(llm="model", prompts=""),
-        )
-    )
+    work = work_on(
+        Video(video_id="v", uri="v.mp4", duration=moments * MOMENT_S), frames,
+        Asker(llm=viewer, prompts=Prompts(), tries=1),
+        requests=requests, count=lambda name, n: counts.update({name: n}),
+    )  # fmt: skip
+    settings = FactSettings(forms={"when": WhenForm(questions=4)})
+    asked = asyncio.run(ask_when(work, table_of(facts, [0] * moments), settings))
     return asked, counts, viewer, requests
 
 
@@ -227,9 +222,11 @@ def test_without_the_form_nothing_is_looked_at() -> None:
     viewer = Viewer(lambda p, t: True, lambda span, phrase: None)
     asked = asyncio.run(
         ask_when(
-            Video(video_id="v", uri="v.mp4", duration=120.0), seen_at([4]),
-            Asker(llm=viewer, prompts=Prompts()), frames, FactSettings(),
-            StepTally(RequestTally(), lambda name, n: None), Provenance(llm="m", prompts=""),
+            work_on(
+                Video(video_id="v", uri="v.mp4", duration=120.0), frames,
+                Asker(llm=viewer, prompts=Prompts()),
+            ),
+            seen_at([4]), FactSettings(),
         )
     )  # fmt: skip
     assert asked == WhenQuestions()
@@ -260,10 +257,9 @@ def test_rules_ask_only_for_what_they_can_look_for(kind: str, phrase: str, is_as
     video = Video(video_id="v", uri="v.mp4", duration=MOMENTS * MOMENT_S)
     asked = asyncio.run(
         ask_when(
-            video, table_of([(kind, phrase, [4, 5])], [0] * MOMENTS),
-            Asker(llm=Rules(), prompts=Prompts()), frames,
+            work_on(video, frames, Asker(llm=Rules(), prompts=Prompts())),
+            table_of([(kind, phrase, [4, 5])], [0] * MOMENTS),
             FactSettings(forms={"when": WhenForm(questions=4)}),
-            StepTally(RequestTally(), lambda name, n: None), Provenance(llm=RULES, prompts=""),
         )
     )  # fmt: skip
     assert bool(asked.questions) is is_asked

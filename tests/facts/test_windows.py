@@ -14,19 +14,20 @@ from hypothesis import strategies as st
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.calls.usage import RequestTally
 from mustsee.facts.extract import make_fact
-from mustsee.facts.listing import list_facts
-from mustsee.facts.moments import MomentRules, moments_of, windows_of
-from mustsee.facts.settings import FactSettings
-from mustsee.facts.windows import (
+from mustsee.facts.listing import (
     choose_windows,
     divide_overviews,
+    list_facts,
     listed_spans,
     lists_all,
     score_windows,
 )
+from mustsee.facts.moments import MomentRules, moments_of, windows_of
+from mustsee.facts.settings import FactSettings
 from mustsee.prompts import Prompts
 from mustsee.questions.fact_funnel import RunFunnel, funnel_of_video
 from mustsee.records import Fact, Frame, Line, Span, Video
+from tests.facts.tables import work_on
 
 RULES = MomentRules(seconds=6.0, window=5, windows=12, overview_seconds=600.0)
 
@@ -142,11 +143,10 @@ class Frames:
 def list_video(video: Video, model: Model) -> tuple[Any, RequestTally]:
     settings = FactSettings(forms={}, moments=RULES, kinds=("person", "event"))
     asker, frames = Asker(llm=model, prompts=Prompts(), tries=1), Frames()
-    requests = RequestTally()
-    moments = moments_of(video, RULES)
     shown: Any = frames
-    done = asyncio.run(list_facts(video, moments, asker, shown, settings, requests))
-    return done, requests
+    work = work_on(video, shown, asker)
+    done = asyncio.run(list_facts(work, moments_of(video, RULES), settings))
+    return done, work.requests
 
 
 def test_a_long_video_has_an_overview_of_each_part_and_says_what_was_listed() -> None:

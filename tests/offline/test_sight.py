@@ -10,7 +10,7 @@ import pytest
 
 from mustsee.calls.llm import Message, Request
 from mustsee.errors import BadRow
-from mustsee.facts.forms.default import DEFAULT_FORMS
+from mustsee.facts.forms import DEFAULT_FORMS
 from mustsee.media.frames import encode
 from mustsee.offline import sight
 from mustsee.offline.facts_questions import DECIDERS, phrases_of

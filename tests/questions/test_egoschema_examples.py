@@ -15,8 +15,9 @@ from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
 from mustsee.records import Question, Video
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.filters import VettingContext
 from mustsee.verify.guess.filters import BlindGuess
-from mustsee.verify.vetting import VettingContext, vet
+from mustsee.verify.vetting import vet
 from tests.support.egoschema import keywords
 from tests.support.material import material
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import mustsee
 from mustsee.errors import UserError
-from ray_jobs.api import format_hydra_value
+from ray_jobs.cli.compose import format_hydra_value
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(-1e6, 1e6) | st.text(max_size=12)
 NAMES = st.text("abcdef_", min_size=1)

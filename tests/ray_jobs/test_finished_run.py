@@ -18,7 +18,7 @@ from mustsee.files import schemas
 from mustsee.questions.decision import Decider, Decision
 from mustsee.records import Video
 from mustsee.run.record import Snapshot, StageCounts
-from ray_jobs.runtime import run as module
+from ray_jobs.runtime import cluster
 from ray_jobs.runtime.cluster import Cluster
 from ray_jobs.runtime.run import JobSettings
 from tests.support.parts import Upper, calls
@@ -47,7 +47,7 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RayStartedError
         yield
 
-    monkeypatch.setattr(module, "connect_ray", connect_ray)
+    monkeypatch.setattr(cluster, "connect_ray", connect_ray)
 
 
 @pytest.fixture

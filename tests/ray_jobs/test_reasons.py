@@ -14,7 +14,7 @@ from mustsee.media.samples import SIZE
 from mustsee.recipes.neptune.diversity import REASON
 from mustsee.records import Caption, Face, Frame, Line, Video
 from mustsee.synth.absence import Absence, NearestMoments
-from mustsee.verify.videos import by_stage
+from mustsee.verify.filters import by_stage
 from ray_jobs.cli.class_defaults import fill
 from ray_jobs.cli.launch import build, compose
 

@@ -17,7 +17,7 @@ import pytest
 from actors.llm.replay import read
 from loopback.endpoint import Loopback
 from loopback.replies import Payload, canned_reply, recorded_replies
-from mustsee.facts.deep_settings import PointRules
+from mustsee.facts.settings import PointRules
 from ray_jobs.cli.launch import build, compose
 
 ROOT = Path(__file__).resolve().parents[2]

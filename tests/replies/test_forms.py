@@ -21,12 +21,12 @@ from mustsee.calls.refusals import Change
 from mustsee.errors import BadRow, Unparsed
 from mustsee.evaluate.open_scores import RubricGrade
 from mustsee.facts.claims import claims_form
-from mustsee.facts.deep_settings import PointRules
 from mustsee.facts.extract import facts_form
 from mustsee.facts.look import verdicts_form
 from mustsee.facts.point_exam import answers_form, seen_answers_form
 from mustsee.facts.points import Statement, Statements, questions_form
 from mustsee.facts.select import Chosen
+from mustsee.facts.settings import PointRules
 from mustsee.facts.stem import Stem
 from mustsee.facts.weigh import weigh_form
 from mustsee.facts.wording import readings_form, wordings_form

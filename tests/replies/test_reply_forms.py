@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mustsee import extract as public
-from mustsee.extract import extract
+from mustsee import extract
 from mustsee.replies import extract as own
 
 CASES = [
@@ -30,6 +29,6 @@ def test_replies_of_each_form_are_read(form: str) -> None:
 
 
 def test_the_public_name_is_the_one_that_the_package_uses() -> None:
-    assert public.extract is own.extract
-    got = public.extract("The answer is B.", ["a cat", "a dog"])
+    assert extract is own.extract
+    got = extract("The answer is B.", ["a cat", "a dog"])
     assert (got.letter, got.rule) == ("B", "declaration")

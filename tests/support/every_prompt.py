@@ -16,14 +16,11 @@ from actors.llm.offline import OfflineLlm, has_rules
 from actors.llm.scripted import fill_reply
 from actors.stages.caption_local import sentence
 from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
-from mustsee.calls.usage import RequestTally
 from mustsee.errors import Unparsed
 from mustsee.evaluate import open_scores
-from mustsee.facts.best import rank_open
 from mustsee.facts.choices import write_choices
 from mustsee.facts.claims import list_claims
-from mustsee.facts.deep_settings import ChoiceRules, ClaimRules, PointRules
-from mustsee.facts.edit import Writers, write_questions
+from mustsee.facts.edit import rank_open, write_questions
 from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
@@ -33,12 +30,12 @@ from mustsee.facts.point_exam import answer_blind, answer_seen
 from mustsee.facts.point_grades import grade_answers
 from mustsee.facts.points import Statement, compose_open, make_statements
 from mustsee.facts.select import Chosen
-from mustsee.facts.settings import MODEL_KINDS
+from mustsee.facts.settings import MODEL_KINDS, ChoiceRules, ClaimRules, PointRules
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
-from mustsee.facts.unread import StepTally
 from mustsee.facts.weigh import weigh_group
 from mustsee.facts.wording import read_back, word_questions
+from mustsee.facts.work import Roles, VideoWork
 from mustsee.judge.points import counted_points, grade_statements
 from mustsee.judge.prompt import PROMPT
 from mustsee.papers import Paper, papers
@@ -48,13 +45,14 @@ from mustsee.records import Line, Point, Provenance, Question, ScreenText, Span,
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
 from mustsee.server_probe.steps import ProbeSettings, planned_steps
+from mustsee.verify.filters import VettingContext
 from mustsee.verify.guess.ask import match, rank
 from mustsee.verify.guess.filters import BlindGuess, Glimpse
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 from mustsee.verify.traces import Traces, add_trace
-from mustsee.verify.vetting import VettingContext, ignore_count, vet
+from mustsee.verify.vetting import vet
 from mustsee.verify.worth import WorthRules, check_conditions, rate_words
 from tests.support import verifier
 from tests.support.lines import as_lines
@@ -239,28 +237,26 @@ async def _deep(asker: RecordingAsker) -> None:
     table = TruthTable(facts=facts, moments=moments, scenes=(0,) * 10)
     frames: Any = verifier.Stills(video)
     rules, points = ClaimRules(), PointRules()
-    tally = StepTally(RequestTally(), ignore_count)
-    claims = await list_claims(video, table, asker, frames, rules, tally, seed=0)
+    roles = Roles(writer=asker, verifier=asker, guesser=asker)
+    work = VideoWork(video=video, frames=frames, roles=roles, by=BY)
+    claims = await list_claims(work, table, rules)
     weighed = (claims[0], replace(claims[1], altered=()))
-    await weigh_group(video, table, weighed, asker, frames, rules, seed=0)
+    await weigh_group(work, table, weighed, rules, 1)
     shown = [replace(c, claim_id=str(n), shown=(Span(11.0, 13.0),)) for n, c in enumerate(weighed)]
     shown.append(replace(shown[0], claim_id="2"))
     assert rules.parts is not None
-    await look_at_parts(video, shown, asker, frames, rules, rules.parts, seed=0)
-    statements = make_statements(table, claims[:1])
+    await look_at_parts(work, shown, rules, rules.parts)
     skills = (Skill(name="cause", share=1.0), Skill(name="tools", share=1.0, definition="a tool"))
+    statements = make_statements(table, claims[:1], points, skills)
     wanted = {"cause": 1, "tools": 2}
-    writers = Writers(writer=asker, editor=asker)
-    draft, *_ = await write_questions(
-        video, statements, writers, frames, wanted, skills, points, tally, seed=0
-    )
-    asked = [replace(DEEP, evidence=(Span(1.0, 3.0),)), compose_open(draft, video, BY)]
+    draft, *_ = await write_questions(work, statements, wanted)
+    asked = [replace(DEEP, evidence=(Span(1.0, 3.0),)), compose_open(draft, work)]
     others = [replace(DEEP, question_id="o", question=CHOICE, options=OPTIONS)]
     await answer_blind(asked, others, asker, seed=0)
-    await answer_seen(asked, video, asker, frames, points, tally, seed=0)
+    await answer_seen(work, asked, points)
     said = {"alone": "He opens it.", "in_view": "A dog does.", "seeing": "She opens it."}
     await grade_answers(DEEP.question, said, DEEP.points, DEEP.contradictions, asker, seed=0)
-    await rank_open(asked, 1, asker, 60.0, tally, seed=0)
+    await rank_open(work, asked, 1)
     rated = [asked[0], *others]
     await rate_words(rated, asker, seed=0)
     await check_conditions(rated, video, asker, frames, WorthRules(), seed=0)
@@ -268,15 +264,15 @@ async def _deep(asker: RecordingAsker) -> None:
         Statement(text=f"The {what} falls.", facts=(what,), spans=(Span(1.0, 3.0),))
         for what in ("jug", "box", "cup", "van")
     ]
-    await write_choices(video, free, asker, ChoiceRules(), 1, tally, seed=0)
+    await write_choices(work, free, ChoiceRules(), 1)
     stem = Stem(
         form="after", question=f"Which of these happens next after {PHRASES[0]}?",
         question_type="Other", answer=PHRASES[1], evidence=(Span(10.0, 23.0),),
         about=frozenset(fact.fact_id for fact in facts[:2]),
     )  # fmt: skip
     one = Chosen(stem=stem, options=PHRASES, rank=1)
-    wordings = await word_questions([one], asker, seed=0)
-    await read_back([one], wordings, table, asker, seed=0)
+    wordings = await word_questions(work, [one])
+    await read_back(work, [one], wordings, table)
 
 
 async def _filters(asker: RecordingAsker) -> None:

@@ -12,8 +12,9 @@ from mustsee.questions.drafts import Draft
 from mustsee.questions.orders import build_options
 from mustsee.records import Question, Video
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.filters import QuestionFilter, VettingContext
 from mustsee.verify.giveaways import Giveaways, most_crowded_share
-from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
+from mustsee.verify.vetting import vet
 
 VIDEO = Video(video_id="v", uri="v")
 VETTING = VettingContext(askers={}, video_frames=VideoFrames(VIDEO))

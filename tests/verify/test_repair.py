@@ -14,8 +14,8 @@ from mustsee.media.frames import encode
 from mustsee.prompts import Prompts
 from mustsee.records import Question, Repair, Span, Verdict, Video
 from mustsee.verify.conditions.seen import Condition
+from mustsee.verify.filters import FAULTS, GUESSED, WORDED, QuestionFilter, VettingContext
 from mustsee.verify.guess.filters import BlindGuess
-from mustsee.verify.outcome import FAULTS, GUESSED, WORDED
 from mustsee.verify.repair import (
     PROMPT,
     FailedWording,
@@ -26,7 +26,7 @@ from mustsee.verify.repair import (
     repair_form,
 )
 from mustsee.verify.sight import Sight
-from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
+from mustsee.verify.vetting import vet
 from tests.support.verifier import OPTIONS, PROSE, SCENE, ScriptedVerifier, Stills, question, row
 
 

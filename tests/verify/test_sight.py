@@ -17,6 +17,7 @@ from mustsee.prompts import Prompts
 from mustsee.records import Caption, Line, Question, Span, Verdict, Video, Word
 from mustsee.verify.conditions.seen import Condition, FramePlan
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.filters import Judges, VettingContext, ignore_count
 from mustsee.verify.look_replies import (
     CANNOT,
     HOLDS,
@@ -33,7 +34,6 @@ from mustsee.verify.look_replies import (
 )
 from mustsee.verify.looks import LookReply, VerifierSession
 from mustsee.verify.sight import Sight
-from mustsee.verify.vetting import Judges, VettingContext, ignore_count
 from tests.support.verifier import (
     CANNOT_TELL,
     ELSEWHERE,

@@ -19,10 +19,10 @@ from mustsee.calls.llm import Llm, Request
 from mustsee.records import RULES, WHEN, Point, Provenance, Question, Span, Video
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.filters import VettingContext, mark_unverified
 from mustsee.verify.guess.filters import BlindGuess
-from mustsee.verify.outcome import mark_unverified
 from mustsee.verify.sight import Sight
-from mustsee.verify.vetting import SPARE, VettingContext, vet
+from mustsee.verify.vetting import SPARE, vet
 from tests.support import coloured, verifier
 from tests.support.bench import Bench
 from tests.support.verifier import ScriptedVerifier

@@ -19,9 +19,9 @@ from mustsee.offline.sight import RULES as SIGHT
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Step, Trace
 from mustsee.verify import traces
+from mustsee.verify.filters import VettingContext
 from mustsee.verify.look_replies import OPEN, RIGHT, WRONG, OptionVerdict, look_form, say
 from mustsee.verify.traces import AXES, Traces, add_trace, steps_form
-from mustsee.verify.vetting import VettingContext
 from tests.offline.test_sight import card, plain, shown
 from tests.support.verifier import SCENE, Stills, question, row
 

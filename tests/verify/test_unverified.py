@@ -20,11 +20,12 @@ from mustsee.records import Question, Video
 from mustsee.run.tables import Tables, question_counts
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.filters import QuestionFilter, VettingContext
 from mustsee.verify.giveaways import Giveaways
 from mustsee.verify.guess.filters import BlindGuess
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
-from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
+from mustsee.verify.vetting import vet
 from ray_jobs.runtime.summary import unverified_lines
 from tests.support.verifier import OPTIONS, SCENE, ScriptedVerifier, Stills, question, row
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from mustsee.records import Question, Video, guessed_metric
 from mustsee.verify.conditions.video_frames import VideoFrames
-from mustsee.verify.outcome import GUESSED, FilterOutcome, add_outcome, mark_unverified
-from mustsee.verify.vetting import (
+from mustsee.verify.filters import (
+    GUESSED,
+    FilterOutcome,
     QuestionFilter,
     VettingContext,
-    _best,
-    _run_filters,
-    _Version,
-    vet,
+    add_outcome,
+    mark_unverified,
 )
+from mustsee.verify.vetting import _best, _run_filters, _Version, vet
 
 Result = Literal["passed", "failed", "drop", "unverified"]
 VIDEO = Video(video_id="v", uri="")

@@ -1,4 +1,4 @@
-"""In which order do these happen?"""
+"""In which order do these happen, and how many of these happen before X?"""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from itertools import permutations
 from random import Random
 from typing import ClassVar
 
-from mustsee.facts.cases import (
-    MAX_MOMENTS,
-    Stretch,
-    are_distinct,
-    find_span,
-    find_stretches,
-    is_marked,
-)
+from mustsee.facts import cases
 from mustsee.facts.stem import FormTraits, QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import entries, fault
@@ -30,6 +23,9 @@ QUESTION = QuestionTemplate(
     "In which order {asks}? {things}", {"asks": (*ASKS.values(), ASKS_SEEN)}
 )
 TRIES = 8  # draws for each order that is wanted
+HOW_MANY = "How many of these {do} before {clause}? {things}"
+DO = {"event": "happen", "line": "are said", "sound": "are heard"}
+COUNTED_THINGS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +41,7 @@ class OrderForm(QuestionForm):
     things: int = 4
     apart: int = 2
     most: int = 80
-    moments: int = MAX_MOMENTS
+    moments: int = cases.MAX_MOMENTS
 
     @property
     def traits(self) -> FormTraits:
@@ -124,7 +120,7 @@ class OrderForm(QuestionForm):
             question_type="Temporal Ordering",
             answer=options[0],
             options=tuple(draws.sample(options, len(options))),
-            evidence=tuple(find_span(table, e.fact, e.stretch) for e in order),
+            evidence=tuple(cases.find_span(table, e.fact, e.stretch) for e in order),
             about=about,
             scene=scene,
         )
@@ -135,7 +131,7 @@ class Event:
     """A fact that holds in one stretch, and the scenes of that."""
 
     fact: Fact
-    stretch: Stretch
+    stretch: cases.Stretch
     scenes: frozenset[int]
 
 
@@ -147,8 +143,8 @@ def find_events(table: TruthTable, kind: str, moments: int) -> list[Event]:
         Event(
             fact, stretch, frozenset(table.scenes[n] for n in (*stretch.moments, *stretch.doubts))
         )
-        for fact, stretch in find_stretches(table, kind, moments)
-        if not is_marked(table, fact)
+        for fact, stretch in cases.find_stretches(table, kind, moments)
+        if not cases.is_marked(table, fact)
     ]
 
 
@@ -160,10 +156,83 @@ def are_apart(earlier: Event, later: Event, apart: int) -> bool:
     return (
         start >= earlier.stretch.first + apart
         and start > earlier.stretch.reach[-1]
-        and are_distinct(earlier.fact.phrase, later.fact.phrase)
+        and cases.are_distinct(earlier.fact.phrase, later.fact.phrase)
         and not (_has_number(earlier.fact) and _has_number(later.fact))
     )
 
 
 def _has_number(fact: Fact) -> bool:
     return any(term.isdigit() for term in terms(fact.phrase))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountBeforeForm(QuestionForm):
+    """`of`: the kind of the things that are counted, and of what the question names. Each holds in
+    one stretch of at most `moments` moments. Each of the four begins at least `apart` moments
+    before the named one does, and ends before it; or it begins at least `apart` moments after it.
+    The right number is drawn first, then the things. `each`: questions on one named fact, at most.
+    """
+
+    name: ClassVar[str] = "count_before"
+    of: str = "event"
+    apart: int = 2
+    each: int = 3
+    moments: int = cases.MAX_MOMENTS
+
+    def facts(self, table: TruthTable) -> Iterable[Fact]:
+        return table.of_kind(self.of)
+
+    def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
+        seed = rng.random()
+        events = find_events(table, self.of, self.moments)
+        for named in events:
+            before = [e for e in events if are_apart(e, named, self.apart)]
+            after = [e for e in events if are_apart(named, e, self.apart)]
+            for n in range(self.each):
+                draws = Random(f"{seed}/{named.fact.fact_id}/{n}")
+                number = draws.randrange(COUNTED_THINGS + 1)
+                drawn = [*_draw_events(before, number, [], draws)]
+                drawn += _draw_events(after, COUNTED_THINGS - number, drawn, draws)
+                if len(drawn) == COUNTED_THINGS and (
+                    stem := self._stem(table, named, drawn, number)
+                ):
+                    yield stem
+
+    def _stem(
+        self, table: TruthTable, named: Event, drawn: list[Event], number: int
+    ) -> Stem | None:
+        shown = cases.by_chance(named.fact.fact_id, (event.fact.phrase for event in drawn), str)
+        question = HOW_MANY.format(
+            do=DO.get(self.of, "are seen"),
+            clause=cases.clause(named.fact),
+            things=SEPARATOR.join(shown),
+        )
+        options = tuple(str(n) for n in range(COUNTED_THINGS + 1))
+        wrong = [option for option in options if option != str(number)]
+        if fault(question, str(number), wrong, count=COUNTED_THINGS):
+            return None
+        events = sorted((named, *drawn), key=lambda event: event.stretch.first)
+        return Stem(
+            form=self.name,
+            question=question,
+            question_type="Counting",
+            answer=str(number),
+            options=options,
+            evidence=tuple(cases.find_span(table, e.fact, e.stretch) for e in events),
+            about=frozenset(event.fact.fact_id for event in events),
+            centre=named.fact.fact_id,
+        )
+
+
+def _draw_events(
+    events: list[Event], number: int, beside: list[Event], draws: Random
+) -> list[Event]:
+    """Return as many of the events, distinct from each other and from those beside; fewer if there
+    are no more.
+    """
+    drawn: list[Event] = []
+    for event in draws.sample(events, len(events)):
+        phrases = [e.fact.phrase for e in (*beside, *drawn)]
+        if len(drawn) < number and all(cases.are_distinct(event.fact.phrase, p) for p in phrases):
+            drawn.append(event)
+    return drawn

@@ -102,8 +102,8 @@ class WhenForm(QuestionForm):
 
     def _fits(self, table: TruthTable, spans: Sequence[Span]) -> bool:
         runs = sum(not n or s.start > spans[n - 1].end for n, s in enumerate(spans))
-        whole = table.stretch(0, len(table.moments) - 1).seconds
-        return 0 < runs <= self.times and needed_seconds(spans) <= self.share * whole
+        longest = self.share * table.whole.seconds
+        return 0 < runs <= self.times and needed_seconds(spans) <= longest
 
 
 def runs_of(table: TruthTable, stem: Stem) -> list[Stretch]:

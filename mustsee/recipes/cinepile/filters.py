@@ -40,10 +40,12 @@ from mustsee.recipes.cinepile.mcq import choice
 from mustsee.records import Question, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, one_of, record, words
 from mustsee.text import LETTERS
-from mustsee.verify import outcome as outcomes
+from mustsee.verify import filters as outcomes
 from mustsee.verify.conditions.seen import order, rotated_options
-from mustsee.verify.outcome import FilterOutcome
-from mustsee.verify.vetting import VettingContext
+from mustsee.verify.filters import (
+    FilterOutcome,
+    VettingContext,
+)
 
 CHOOSE, FITS = "cinepile/choose", "cinepile/fits"  # prompts
 GUESSERS = ("guesser", "guesser_2", "guesser_3")

@@ -18,7 +18,7 @@ from mustsee.judge import calibrate
 from mustsee.media.samples import clusters
 from mustsee.questions.decision import Decision
 from mustsee.records import Frame, Video
-from mustsee.verify.videos import VideoFilter
+from mustsee.verify.filters import VideoFilter
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ import posixpath
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -21,11 +22,21 @@ from mustsee.files.store import Store, digest, hardware, strip_options
 from mustsee.media import clips
 from mustsee.media.frames import encode
 from mustsee.records import UNSEEN, Span, Video
-from mustsee.verify.conditions.seen import MIN_REST_S, Condition, FramePlan
+from mustsee.verify.conditions.seen import (
+    MIN_REST_S,
+    Condition,
+    FramePlan,
+    lines_within,
+    merge_spans,
+    plan,
+    video_span,
+)
 
 MAX_CACHED_FRAMES = 2048  # about 80 MB at 512 pixels
 # Requests whose frames are decoded at the same time, each with buffers of its own.
 DECODERS = min(4, os.cpu_count() or 1)
+
+SHOWN_MARGIN_S = 1.0  # seconds around a span that are shown with it
 
 Key = tuple[float, int, int]  # time, longer side, quality
 
@@ -96,6 +107,28 @@ class CountedFrames(VideoFrames):
             return (encode(grey, see.quality),) * len(times)
         self._time = times[0] if self._time is None else self._time
         return await super().jpegs((self._time,), see) * len(times)
+
+
+async def show_spans(
+    video: Video, spans: Sequence[Span], see: Condition, frames: VideoFrames, *, spoken: float
+) -> dict[str, Any]:
+    """Return what a request shows of some spans of a video, with a second around each: its
+    `images`, and the `video`, `spans`, `frames` and `lines` of its prompt. `spoken`: seconds around
+    what is shown of which lines are, too.
+    """
+    full = video_span(video)
+    wide = [Span(s.start - SHOWN_MARGIN_S, s.end + SHOWN_MARGIN_S) for s in spans]
+    planned = plan(see, full, wide)
+    times = planned.times if planned else ()
+    shown = planned.spans if planned else (full,)
+    heard = merge_spans([Span(s.start - spoken, s.end + spoken) for s in shown], full)
+    return {
+        "images": await frames.jpegs(times, see),
+        "video": full,
+        "spans": shown,
+        "frames": times,
+        "lines": lines_within(video.lines or (), heard),
+    }
 
 
 KIND = "clips"  # the store's folder of encoded clips

@@ -25,7 +25,7 @@ from mustsee.records import Question, Verdict
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, form, free, label_lines, list_of, one_of, record, words
 from mustsee.text import LETTERS
-from mustsee.verify.vetting import Judges
+from mustsee.verify.filters import Judges
 
 OPEN_PROMPT = "filters/guess_open"  # the prompt of questions without options
 SET_PROMPT = "filters/guess_set"
@@ -91,11 +91,7 @@ async def guess_option(
 
 
 async def guess_in_words(
-    question: Question,
-    asker: Asker,
-    blank: Verdict,
-    judge: Judges,
-    variables: Mapping[str, Any],
+    question: Question, asker: Asker, blank: Verdict, judge: Judges, variables: Mapping[str, Any]
 ) -> Guess:
     """Return a guess at a question without options. `correct` of its verdict is None if its replies
     are unparseable, or the judge does not decide.

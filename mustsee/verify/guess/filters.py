@@ -42,23 +42,17 @@ from mustsee.records import (
     is_rules,
 )
 from mustsee.verify.conditions.seen import Condition, excerpt, plan, video_span
-from mustsee.verify.guess.ask import (
-    MATCH_PROMPT,
-    OPEN_PROMPT,
-    SET_PROMPT,
-    Guess,
-    blank_verdict,
-    draw_order,
-    guess_in_words,
-    guess_option,
-    guess_together,
-    match,
-    one_letter,
-    ranking,
+from mustsee.verify.filters import (
+    GUESSED,
+    HEARD,
+    FilterOutcome,
+    VettingContext,
+    add_outcome,
+    is_judgeable,
+    mark_unverified,
 )
+from mustsee.verify.guess import ask
 from mustsee.verify.guess.counts import RIGHT_IN_SET
-from mustsee.verify.outcome import GUESSED, HEARD, FilterOutcome, add_outcome, mark_unverified
-from mustsee.verify.vetting import VettingContext, is_judgeable
 
 GLIMPSE_PROMPT = "filters/glimpse"
 SILENT = ("one_frame", "frames", "shuffled")  # conditions without the transcript or the evidence
@@ -198,8 +192,8 @@ class BlindGuess(TextGuess):
 
     @property
     def prompts(self) -> tuple[str, ...]:
-        together = (SET_PROMPT,) if self.together > 1 else ()
-        in_words = (OPEN_PROMPT,) if self.question else ()
+        together = (ask.SET_PROMPT,) if self.together > 1 else ()
+        in_words = (ask.OPEN_PROMPT,) if self.question else ()
         return (self.prompt, "filters/_options", *in_words, *together)
 
     def group(
@@ -220,7 +214,7 @@ class BlindGuess(TextGuess):
     async def guess(
         self, questions: Sequence[Question], video: Video, vetting: VettingContext
     ) -> list[Question]:
-        guesses = {q.question_id: list[Guess]() for q in questions}
+        guesses = {q.question_id: list[ask.Guess]() for q in questions}
 
         def wave_of(question: Question) -> int:
             return self._next_wave([guess.verdict for guess in guesses[question.question_id]])
@@ -241,7 +235,7 @@ class BlindGuess(TextGuess):
 
     async def _run(
         self, questions: Sequence[Question], number: int, video: Video, vetting: VettingContext
-    ) -> Sequence[Guess]:
+    ) -> Sequence[ask.Guess]:
         """Return run `number` on each question from one request; from one each if that fails, and
         if there is only one question.
         """
@@ -249,10 +243,10 @@ class BlindGuess(TextGuess):
             asker, seed = vetting.askers[self.guesser], vetting.seed + number
             texts = (text for q in questions for text in (q.question, *q.options))
             try:
-                return await guess_together(
+                return await ask.guess_together(
                     questions,
                     asker,
-                    blank_verdict(self.name, asker, SET_PROMPT, seed),
+                    ask.blank_verdict(self.name, asker, ask.SET_PROMPT, seed),
                     with_question=self.question,
                     **self._heard(texts, video),
                 )
@@ -262,23 +256,25 @@ class BlindGuess(TextGuess):
 
     async def _run_one(
         self, question: Question, number: int, video: Video, vetting: VettingContext
-    ) -> Guess:
+    ) -> ask.Guess:
         asker, options = vetting.askers[self.guesser], question.options
-        prompt = self.prompt if options else OPEN_PROMPT
-        blank = blank_verdict(self.name, asker, prompt, vetting.seed + number)
+        prompt = self.prompt if options else ask.OPEN_PROMPT
+        blank = ask.blank_verdict(self.name, asker, prompt, vetting.seed + number)
         variables: dict[str, Any] = {"question": question.question} if self.question else {}
         if self.transcript:
             variables |= self._heard((question.question, *options), video)
         if not options:
             assert vetting.judge is not None  # `group` leaves out what nobody can grade
             variables = {"transcript": None, "recognised": False, **variables}
-            return await guess_in_words(question, asker, blank, vetting.judge, variables)
+            return await ask.guess_in_words(question, asker, blank, vetting.judge, variables)
         order = list(range(len(options)))
         if self.shuffle:
             name = f"{question.question_id}/{self.name}/{number}"
-            order = draw_order(len(options), vetting.seed, name)
-        form = ranking(len(options)) if self.ranks else one_letter([options[i] for i in order])
-        return await guess_option(question, asker, blank, prompt, order, form, variables)
+            order = ask.draw_order(len(options), vetting.seed, name)
+        form = (
+            ask.ranking(len(options)) if self.ranks else ask.one_letter([options[i] for i in order])
+        )
+        return await ask.guess_option(question, asker, blank, prompt, order, form, variables)
 
     def _next_wave(self, verdicts: Sequence[Verdict]) -> int:
         """Return the fewest further runs that could decide; 0 if decided, if none could, or if all
@@ -298,7 +294,7 @@ class BlindGuess(TextGuess):
         right = sum(v.correct is True for v in verdicts)
         return (self.min_failures, failures), (self.runs - self.min_failures + 1, right)
 
-    def apply_guesses(self, question: Question, guesses: Sequence[Guess]) -> Question:
+    def apply_guesses(self, question: Question, guesses: Sequence[ask.Guess]) -> Question:
         """Return the question with the verdicts of its runs, and how often these agree: dropped if
         it does not pass, unverified if that is undecided. An earlier drop reason stays.
 
@@ -350,7 +346,7 @@ class SetGuess(TextGuess):
 
     @property
     def prompts(self) -> tuple[str, ...]:
-        return (MATCH_PROMPT,)
+        return (ask.MATCH_PROMPT,)
 
     def group(
         self, questions: Sequence[Question], video: Video, vetting: VettingContext
@@ -368,10 +364,10 @@ class SetGuess(TextGuess):
     ) -> list[Question]:
         asker, asked = vetting.askers[self.guesser], [q.question for q in questions]
         answers = [q.options[q.answer_index or 0] for q in questions]
-        blank = blank_verdict(self.name, asker, MATCH_PROMPT, vetting.seed)
+        blank = ask.blank_verdict(self.name, asker, ask.MATCH_PROMPT, vetting.seed)
         heard = self._heard((*asked, *answers), video)
         try:
-            matched = await match(asked, answers, asker, seed=vetting.seed, **heard)
+            matched = await ask.match(asked, answers, asker, seed=vetting.seed, **heard)
         except BadRow as error:
             return self._mark_unread(questions, blank, str(error))
         blank, count = replace(blank, model=asker.llm.identity), len(questions)
@@ -443,11 +439,11 @@ class Glimpse(GuessFilter):
         self, questions: Sequence[Question], video: Video, vetting: VettingContext
     ) -> list[Question]:
         asker = vetting.askers["verifier"]
-        blank = blank_verdict(self.name, asker, GLIMPSE_PROMPT, vetting.seed)
+        blank = ask.blank_verdict(self.name, asker, GLIMPSE_PROMPT, vetting.seed)
         try:
             planned = plan(self.sees, video_span(video), (), seed=vetting.seed)
             times = planned.times if planned is not None else ()
-            guesses = await guess_together(
+            guesses = await ask.guess_together(
                 questions,
                 asker,
                 blank,

@@ -16,14 +16,14 @@ from omegaconf import DictConfig, OmegaConf
 from actors.engine.stage import Stage
 from mustsee.calls.llm import Asker
 from mustsee.errors import UserError
-from mustsee.facts.forms.default import DEFAULT_FORMS
+from mustsee.facts.forms import DEFAULT_FORMS
 from mustsee.media.speech import windows
 from mustsee.prompts import Prompts
-from mustsee.verify.videos import by_stage
+from mustsee.verify.filters import by_stage
 from ray_jobs.cli import launch as launching
 from ray_jobs.cli import presets
+from ray_jobs.cli.build import kinds
 from ray_jobs.cli.compose import compose_job, files
-from ray_jobs.cli.early import kinds
 from ray_jobs.cli.launch import CONF, build, compose, launch
 from ray_jobs.runtime.cluster import check_stages, connect_ray
 from ray_jobs.runtime.dry_run import DryRun
@@ -259,6 +259,13 @@ def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) 
     assert "\n" not in str(caught.value)
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_a_value_of_a_key_in_place_of_a_choice_is_answered_with_what_works() -> None:
+    with pytest.raises(
+        UserError, match=r"write answer=guess answer.by=longest; choices for answer"
+    ):
+        compose("evaluate", ["questions=q", "out=o", "answer=longest"])
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,11 @@ from actors.hear.openai import Transcriptions
 from actors.llm.openai import OpenAI, image_size
 from mustsee.calls.llm import Asker, Message, Reply, Request
 from mustsee.errors import BadRow
-from mustsee.facts.deep import Roles
-from mustsee.facts.deep_settings import DeepRules
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
 from mustsee.facts.recipe import ask_facts
-from mustsee.facts.settings import FactSettings
+from mustsee.facts.settings import DeepRules, FactSettings
+from mustsee.facts.work import Roles
 from mustsee.files.store import Store
 from mustsee.media.frames import encode
 from mustsee.prompts import Prompts

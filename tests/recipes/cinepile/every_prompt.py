@@ -12,7 +12,7 @@ from mustsee.recipes.cinepile.question_lists import ListedQuestion
 from mustsee.recipes.cinepile.templates import CATEGORIES, Template, templates_form
 from mustsee.records import SceneText, Video
 from mustsee.verify.conditions.video_frames import VideoFrames
-from mustsee.verify.vetting import VettingContext
+from mustsee.verify.filters import VettingContext
 from tests.support import verifier
 from tests.support.every_prompt import CHOICE, OPTIONS, Call, RecordingAsker, Rules
 from tests.support.neptune_video import SAID, sample_video

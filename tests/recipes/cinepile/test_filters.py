@@ -11,7 +11,7 @@ from mustsee.recipes.cinepile.filters import GUESSERS, Degenerate, Fits, Hardnes
 from mustsee.records import Question, Video
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.video_frames import VideoFrames
-from mustsee.verify.vetting import QuestionFilter, VettingContext
+from mustsee.verify.filters import QuestionFilter, VettingContext
 
 
 class Says:

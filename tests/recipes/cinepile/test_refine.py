@@ -17,8 +17,9 @@ from mustsee.records import Line, Question, SceneText, Video
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.seen import rotated_options
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.filters import VettingContext
 from mustsee.verify.repair import RepairRule
-from mustsee.verify.vetting import VettingContext, vet
+from mustsee.verify.vetting import vet
 
 SAID = [
     "Where did you put the letter?", "On the table by the door.", "Nobody came in today.",

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.filters import VettingContext
 from mustsee.verify.guess.filters import BlindGuess
-from mustsee.verify.vetting import VettingContext, vet
+from mustsee.verify.vetting import vet
 from tests.support.neptune_video import Replies, asker, near_questions, sample_video
 from tests.support.prefixes import Reuse, reuse
 

@@ -20,10 +20,11 @@ from mustsee.run.tables import Tables
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.seen import excerpt
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.filters import VettingContext
 from mustsee.verify.guess.ask import Guess, ranking
 from mustsee.verify.guess.counts import sweep
 from mustsee.verify.guess.filters import BlindGuess, agreement
-from mustsee.verify.vetting import VettingContext, vet
+from mustsee.verify.vetting import vet
 from ray_jobs.cli.launch import build, compose
 from tests.support.neptune_video import Replies, asker, sample_video
 from tests.support.verifier import SCENE, ScriptedVerifier, Stills

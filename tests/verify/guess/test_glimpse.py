@@ -14,9 +14,10 @@ from mustsee.prompts import Prompts
 from mustsee.records import Question
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.seen import Condition
+from mustsee.verify.filters import QuestionFilter, VettingContext
 from mustsee.verify.guess.filters import BlindGuess, Glimpse
 from mustsee.verify.sight import Sight
-from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
+from mustsee.verify.vetting import vet
 from tests.support.verifier import SECONDS, Stills, question, row
 
 SHUFFLED = Condition(condition="shuffled", frames=8)

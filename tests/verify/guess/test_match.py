@@ -17,9 +17,10 @@ from mustsee.prompts import Prompts
 from mustsee.questions.chance import matching_chances
 from mustsee.records import SET, Line, Question, Span, Verdict, Video
 from mustsee.text import LETTERS
+from mustsee.verify.filters import QuestionFilter, VettingContext
 from mustsee.verify.guess.counts import beats_chance
 from mustsee.verify.guess.filters import SetGuess
-from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
+from mustsee.verify.vetting import vet
 from tests.support.verifier import Stills
 
 ANSWERS = ("a man opens a door", "a dog runs", "a cup falls", "a car stops", "a bell rings")

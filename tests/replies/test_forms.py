@@ -76,6 +76,7 @@ ASKED = (Draft(question="What burns?", answer="a"), Draft(question="Who is at se
 STATEMENTS = Statements(
     claims=(Statement(text="A boat sinks.", facts=("c", "f"), spans=(Span(1.0, 2.0),)),),
     facts=(Statement(text="A drum is lost.", facts=("f",), spans=(Span(5.0, 7.0),)),),
+    rules=PointRules(least=1),
 )
 SEA_PHRASES = ("a boat sinks", "a drum is lost")
 WORDED = [
@@ -116,7 +117,7 @@ FORMS: Mapping[str, Form[Any]] = {
     "graded points": grade_form(2, 1),
     "claims": claims_form(5, 4),
     "weights": weigh_form(2, Span(0.0, 90.0)),
-    "open questions": questions_form(STATEMENTS, ["cause", "goal"], PointRules(least=1)),
+    "open questions": questions_form(STATEMENTS, ["cause", "goal"]),
     "answers": answers_form(2),
     "seen answers": seen_answers_form(2),
     "wordings": wordings_form(WORDED, SEA_PHRASES),

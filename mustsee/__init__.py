@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mustsee.layouts.detect import read as read
     from mustsee.records import Question as Question
     from mustsee.records import Video as Video
-    from mustsee.replies.extract import extract as extract
 
 __version__ = "0.1.0"
 
@@ -27,12 +26,11 @@ _PUBLIC = {
     "JudgeClient": "mustsee.judge.client",
     "Question": "mustsee.records",
     "Video": "mustsee.records",
-    "extract": "mustsee.replies.extract",
     "make": "ray_jobs.cli.launch",
     "read": "mustsee.layouts.detect",
     "run_job": "ray_jobs.cli.launch",
 }
-__all__ = ["Dataset", "JudgeClient", "Question", "Video", "extract", "make", "read", "run_job"]
+__all__ = ["Dataset", "JudgeClient", "Question", "Video", "make", "read", "run_job"]
 
 
 def __getattr__(name: str) -> object:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mustsee import extract
+from mustsee.extract import extract
 from mustsee.replies import extract as own
 
 CASES = [

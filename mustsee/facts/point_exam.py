@@ -277,22 +277,24 @@ def full_answer(
     written: PointsGrade,
     doubted: Collection[tuple[str, ...]],
 ) -> str:
-    """Return the writer's answer, if it states all points that count, none that a viewer
-    contradicts (`doubted`), and nothing that is known to be wrong; or else the points that the
-    viewer told, one after the other.
+    """Return the writer's answer, with the points that count and that it does not state after it;
+    or, if it states a point that a viewer contradicts (`doubted`) or what is known to be wrong, the
+    points that the viewer told, one after the other.
     """
     verdicts = dict(zip((one.facts for one in draft.statements), written.verdicts, strict=True))
-    counted = (
-        one.facts for one, state in zip(draft.statements, states, strict=True) if state == COUNTED
-    )
     is_sound = (
-        all(verdicts[facts] == 1 for facts in counted)
-        and not any(verdicts.get(facts) == 1 for facts in doubted)
+        not any(verdicts.get(facts) == 1 for facts in doubted)
         and -1 not in written.verdicts
+        and not any(written.asserted)
     )
-    if draft.answer and is_sound and not any(written.asserted):
-        return draft.answer
-    return " ".join(statement.text for statement in told)
+    if not draft.answer or not is_sound:
+        return " ".join(statement.text for statement in told)
+    unsaid = [
+        one.text
+        for one, state in zip(draft.statements, states, strict=True)
+        if state == COUNTED and verdicts[one.facts] != 1
+    ]
+    return " ".join((draft.answer, *unsaid))
 
 
 def _share(grade: PointsGrade) -> float:

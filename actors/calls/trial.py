@@ -118,9 +118,10 @@ def refusal(
         return str(error) if named or not names else _no_such_model(place, endpoint.model, names)
     except UserError as error:  # also a refused key
         return str(error)
-    except UnreadableReply:
-        wrong = "not an OpenAI-compatible endpoint: check base_url= (it usually ends in /v1)"
-        return None if named else f"{place}: {wrong}"
+    except UnreadableReply as error:
+        return (
+            f"{error}: not an OpenAI-compatible endpoint; check base_url= (it usually ends in /v1)"
+        )
     except (Transient, BadRow):  # it is busy, or refuses this prompt
         return None
     return None

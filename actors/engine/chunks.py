@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -48,8 +49,9 @@ class ChunkRunner:
         compute = part.open_chunked()
 
         def work(chunk: Any) -> Any:
+            began = time.monotonic()
             result = compute(chunk)
-            free_memory()
+            free_memory(time.monotonic() - began)
             return result
 
         def each_chunk(chunks: Iterable[Any]) -> Iterator[Any]:
@@ -113,9 +115,9 @@ class Helper:
         """Process a chunk and return its result and the time that it took."""
         timer = self._meter.row_work()
         timer.begin()
-        result = self._work(chunk)
-        free_memory()
-        return result, timer.end()
+        result, times = self._work(chunk), timer.end()
+        free_memory(times.busy)
+        return result, times
 
 
 @dataclass(frozen=True)

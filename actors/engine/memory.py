@@ -19,7 +19,7 @@ def _trim() -> Callable[[int], int] | None:
     return getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
-def free_memory(worked: float = LONG_WORK_S) -> None:
+def free_memory(worked: float) -> None:
     """Give free memory back to the system after `worked` seconds of work, if that was long."""
     if worked >= LONG_WORK_S and (trim := _trim()) is not None:
         trim(0)

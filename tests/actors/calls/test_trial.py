@@ -179,6 +179,22 @@ def test_a_page_from_an_endpoint_that_lists_its_models_is_transient(
         asyncio.run(OpenAI(model="m", base_url=f"{url}/v1").open().complete(question()))
 
 
+@pytest.mark.parametrize(
+    "bare",
+    [
+        {"/v1/models": LISTED, "/v1/chat/completions": (200, PAGE)},
+        {"/v1/models": LISTED, "/v1/chat/completions": (200, b"hello")},
+    ],
+    indirect=True,
+)
+def test_a_listed_model_whose_trial_is_no_reply_is_refused_before_the_job(
+    bare: tuple[str, list[str]],
+) -> None:
+    url, _ = bare
+    paid = OpenAI(model="m", base_url=f"{url}/v1", prices={"m": (1.0, 2.0)})
+    assert "not an OpenAI-compatible endpoint; check base_url=" in (refusal(paid) or "")
+
+
 @pytest.mark.parametrize("url", ["api.openai.com/v1", "http://", "http://host:port/v1", "ftp://h/"])
 def test_a_malformed_address_is_reported_without_a_request(url: str) -> None:
     assert "base_url=" in (find_address_fault(url) or "")
